@@ -1,0 +1,69 @@
+// Two rules that keep one writer of lifecycle state: SQL that writes its tables is
+// found in store adapters only, and only a composition root makes an authority.
+import ts from 'typescript';
+import { locate, visit } from './source-file.js';
+export const lifecycleTables = [
+    'tasks',
+    'task_keys',
+    'applications',
+    'history',
+    'intent_keys',
+    'sessions',
+    'routes',
+    'meta',
+];
+const adapterFile = /^src\/store\/[^/]+\/.+/;
+const authorityMaker = /^src\/(authority|server|embed)\//;
+// A table whose name is computed may be any table, so it counts as one of them.
+const computed = '${}';
+const table = `["\`\\[]?(?:\\w+["\`\\]]?\\.["\`\\[]?)?(?:(?:${lifecycleTables.join('|')})\\b|\\$\\{\\})`;
+const writes = [
+    `INSERT\\s+(?:(?:OR\\s+\\w+|IGNORE)\\s+)?INTO\\s+${table}`,
+    `REPLACE\\s+INTO\\s+${table}`,
+    `UPDATE\\s+(?:(?:OR\\s+\\w+|IGNORE)\\s+)?${table}[\\s\\S]*?\\bSET\\b`,
+    `DELETE\\s+(?:\\w+\\s+)?FROM\\s+${table}`,
+    `TRUNCATE\\s+(?:TABLE\\s+)?${table}`,
+    `(?:DROP|ALTER)\\s+TABLE\\s+(?:IF\\s+EXISTS\\s+)?${table}`,
+].map((statement) => new RegExp(`\\b${statement}`, 'i'));
+export function sqlViolations(file) {
+    if (adapterFile.test(file.path))
+        return [];
+    const violations = [];
+    visit(file.syntax, (node) => {
+        const text = stringValue(node);
+        if (text !== undefined && writes.some((write) => write.test(text))) {
+            violations.push(`${locate(file, node)} writes a lifecycle table outside a store adapter`);
+        }
+    });
+    return violations;
+}
+export function authorityViolations(file) {
+    if (authorityMaker.test(file.path))
+        return [];
+    const violations = [];
+    visit(file.syntax, (node) => {
+        if (makesAuthority(node))
+            violations.push(`${locate(file, node)} makes an authority`);
+    });
+    return violations;
+}
+function makesAuthority(node) {
+    if (ts.isNewExpression(node))
+        return /^\w*Authority$/.test(calleeName(node.expression));
+    if (!ts.isCallExpression(node))
+        return false;
+    return /^(open|create|make|build|start)\w*Authority$/.test(calleeName(node.expression));
+}
+function calleeName(callee) {
+    if (ts.isIdentifier(callee))
+        return callee.text;
+    return ts.isPropertyAccessExpression(callee) ? callee.name.text : '';
+}
+function stringValue(node) {
+    if (ts.isStringLiteralLike(node))
+        return node.text;
+    if (!ts.isTemplateExpression(node))
+        return undefined;
+    const spans = node.templateSpans.map((span) => computed + span.literal.text);
+    return node.head.text + spans.join('');
+}
