@@ -1,0 +1,142 @@
+/**
+ * Events: the history of a task, and the only thing its record is made of (lifecycle.md sections 1 and 9).
+ * A *fact* changes the lifecycle and takes a revision; a *stream event* only takes an event number.
+ * Event and transition ids are derived from the task id and those numbers, so they need no storage.
+ */
+import type { AepState } from './aep.js';
+import type { Cause } from './cause.js';
+import type { Ending } from './record.js';
+import type { TaskStatus } from './status.js';
+
+/** Why a running generation leaves its worker for `retry_wait`. */
+export type RetryCause = 'failure' | 'time_out' | 'lease_lost' | 'hand_back' | 'release';
+
+export type EventBody =
+  | {
+      readonly type: 'task.submitted';
+      readonly data: { readonly generationId: string; readonly notBeforeAt: number | null };
+    }
+  | {
+      readonly type: 'reeve.task.generation_started';
+      readonly data: { readonly generationId: string; readonly inputJson: string | null };
+    }
+  | {
+      readonly type: 'reeve.task.claimed';
+      readonly data: {
+        readonly sessionId: string;
+        readonly worker: string;
+        readonly sessionTtlMs: number;
+        readonly acceptBy: number;
+      };
+    }
+  | { readonly type: 'task.accepted'; readonly data: Record<never, never> }
+  | { readonly type: 'task.started'; readonly data: Record<never, never> }
+  | {
+      readonly type: 'task.progress';
+      readonly data: { readonly progress: number | null; readonly message: string | null };
+    }
+  | { readonly type: 'task.output'; readonly data: OutputData }
+  | { readonly type: 'task.blocked'; readonly data: { readonly reason: string } }
+  | { readonly type: 'reeve.task.checkpoint'; readonly data: { readonly checkpointJson: string } }
+  | {
+      readonly type: 'reeve.task.retry_scheduled';
+      readonly data: {
+        readonly retryAt: number;
+        readonly cause: RetryCause;
+        /** The claim never ran, or ended in a drain: the attempt does not count. */
+        readonly attemptGivenBack: boolean;
+        readonly ending: Ending | null;
+      };
+    }
+  | { readonly type: 'reeve.task.requeued'; readonly data: { readonly keepsPlace: boolean } }
+  | { readonly type: 'reeve.task.ready'; readonly data: Record<never, never> }
+  | {
+      readonly type: 'reeve.task.suspended';
+      readonly data: { readonly byHolder: boolean; readonly wasRunning: boolean };
+    }
+  | { readonly type: 'reeve.task.resumed'; readonly data: { readonly inputJson: string | null } }
+  | { readonly type: 'task.cancel.requested'; readonly data: { readonly graceEndsAt: number | null } }
+  | { readonly type: 'reeve.task.cancel_delivered'; readonly data: Record<never, never> }
+  | { readonly type: 'reeve.task.cancel_acknowledged'; readonly data: Record<never, never> }
+  | { readonly type: 'task.completed'; readonly data: TerminalData }
+  | { readonly type: 'task.failed'; readonly data: TerminalData }
+  | { readonly type: 'task.timed_out'; readonly data: TerminalData }
+  | { readonly type: 'task.cancelled'; readonly data: TerminalData }
+  | { readonly type: 'reeve.task.skipped'; readonly data: TerminalData };
+
+export type EventType = EventBody['type'];
+
+export interface OutputData {
+  readonly outputJson: string | null;
+  /** Base64 of a binary output, with its content type. */
+  readonly binaryBase64: string | null;
+  readonly contentType: string | null;
+  /** The payload was dropped because the attempt was over its output limits. */
+  readonly truncated: boolean;
+}
+
+export interface TerminalData {
+  readonly resultJson: string | null;
+  readonly ending: Ending | null;
+  /** Whether the owner itself ended its claim, or none was held (`owner_stopped` CONFIRMED). */
+  readonly ownerStopped: boolean;
+}
+
+export type TaskEvent = EventBody & {
+  /** 1, 2, 3 … without gaps, per task. */
+  readonly number: number;
+  readonly generation: number;
+  /** Facts only: 1, 2, 3 … per task. */
+  readonly revision: number | null;
+  /** Facts only. */
+  readonly from: TaskStatus | null;
+  readonly to: TaskStatus | null;
+  /** The projection after this event; null when the event is not part of it. */
+  readonly aep: AepState | null;
+  /** The claim this belongs to, if any. */
+  readonly epoch: number | null;
+  /** The worker's own number of the event that caused this. */
+  readonly workerSeq: number | null;
+  /** Supplied by the authority because a settlement came earlier than the AEP table allows. */
+  readonly inferred: boolean;
+  /** Epoch ms, the store's clock. */
+  readonly at: number;
+  readonly cause: Cause;
+};
+
+const FACTS: ReadonlySet<EventType> = new Set<EventType>([
+  'task.submitted',
+  'reeve.task.generation_started',
+  'reeve.task.claimed',
+  'reeve.task.retry_scheduled',
+  'reeve.task.requeued',
+  'reeve.task.suspended',
+  'reeve.task.resumed',
+  'task.cancel.requested',
+  'task.completed',
+  'task.failed',
+  'task.timed_out',
+  'task.cancelled',
+  'reeve.task.skipped',
+]);
+
+/** Facts take a revision; stream events (and `reeve.task.ready`) do not. */
+export function isFact(type: EventType): boolean {
+  return FACTS.has(type);
+}
+
+export function eventId(taskId: string, eventNumber: number): string {
+  return `${taskId}~e${String(eventNumber)}`;
+}
+
+export function transitionId(taskId: string, revision: number): string {
+  return `${taskId}~r${String(revision)}`;
+}
+
+/** The event number inside an event id of this task, or null when the id is another's or malformed. */
+export function eventNumberOf(taskId: string, id: string): number | null {
+  const prefix = `${taskId}~e`;
+  if (!id.startsWith(prefix)) return null;
+  const digits = id.slice(prefix.length);
+  return /^[1-9][0-9]{0,14}$/.test(digits) ? Number(digits) : null;
+}
