@@ -139,7 +139,7 @@ function brokenGuard(record: TaskRecord, guards: Guards, intent: Intent): Verdic
   if (guards.expectedRevision !== null && guards.expectedRevision !== record.revision) {
     return { kind: 'conflict', guard: 'REVISION', observed: String(record.revision) };
   }
-  const named = intent.kind === 'settle' || intent.kind === 'suspend' ? intent.lease : null;
+  const named = intent.kind === 'settle' || intent.kind === 'suspend' ? intent.lease : (guards.lease ?? null);
   if (named !== null && !holds(record, named)) {
     return { kind: 'conflict', guard: 'LEASE', observed: record.lease === null ? 'none' : String(record.lease.epoch) };
   }

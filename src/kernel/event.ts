@@ -104,25 +104,44 @@ export type TaskEvent = EventBody & {
   readonly cause: Cause;
 };
 
-const FACTS: ReadonlySet<EventType> = new Set<EventType>([
-  'task.submitted',
-  'reeve.task.generation_started',
-  'reeve.task.claimed',
-  'reeve.task.retry_scheduled',
-  'reeve.task.requeued',
-  'reeve.task.suspended',
-  'reeve.task.resumed',
-  'task.cancel.requested',
-  'task.completed',
-  'task.failed',
-  'task.timed_out',
-  'task.cancelled',
-  'reeve.task.skipped',
-]);
+interface EventMeaning {
+  /** Facts change the lifecycle and take a revision. */
+  readonly fact: boolean;
+  readonly says: string;
+}
+
+/** Every event type there is, and what it says. */
+export const EVENT_CATALOGUE: Readonly<Record<EventType, EventMeaning>> = {
+  'task.submitted': { fact: true, says: 'The task was admitted; its first generation begins.' },
+  'reeve.task.generation_started': { fact: true, says: 'A new generation begins, with new input if there is any.' },
+  'reeve.task.claimed': { fact: true, says: 'A session was given the task; epoch and attempt grew.' },
+  'task.accepted': { fact: false, says: 'The worker confirmed the claim.' },
+  'task.started': { fact: false, says: 'Work began, or went on after a block.' },
+  'task.progress': { fact: false, says: 'How far it is, from 0 to 1, and a message.' },
+  'task.output': { fact: false, says: 'Partial output, as JSON text or bytes.' },
+  'task.blocked': { fact: false, says: 'The worker waits for something outside.' },
+  'reeve.task.checkpoint': { fact: false, says: 'What the next attempt is handed to go on from.' },
+  'reeve.task.retry_scheduled': {
+    fact: true,
+    says: 'The attempt ended without an outcome; another follows at the time given.',
+  },
+  'reeve.task.requeued': { fact: true, says: 'The wait is over; the task is claimable again.' },
+  'reeve.task.ready': { fact: false, says: 'Its delayed start has come; the task is claimable.' },
+  'reeve.task.suspended': { fact: true, says: 'Held, by its worker or by an operator.' },
+  'reeve.task.resumed': { fact: true, says: 'The hold ended; the same generation is queued again.' },
+  'task.cancel.requested': { fact: true, says: 'Somebody asked for its end; new work is fenced from here.' },
+  'reeve.task.cancel_delivered': { fact: false, says: 'The worker confirmed that the cancel request reached it.' },
+  'reeve.task.cancel_acknowledged': { fact: false, says: 'The handler said that it is stopping.' },
+  'task.completed': { fact: true, says: 'The generation ended well.' },
+  'task.failed': { fact: true, says: 'The generation ended with an error.' },
+  'task.timed_out': { fact: true, says: 'The generation ended because its time was over.' },
+  'task.cancelled': { fact: true, says: 'The generation ended because it was cancelled.' },
+  'reeve.task.skipped': { fact: true, says: 'The generation will never start, by policy.' },
+};
 
 /** Facts take a revision; stream events (and `reeve.task.ready`) do not. */
 export function isFact(type: EventType): boolean {
-  return FACTS.has(type);
+  return EVENT_CATALOGUE[type].fact;
 }
 
 export function eventId(taskId: string, eventNumber: number): string {

@@ -5,6 +5,7 @@
 import type { Cause } from './cause.js';
 import type { OutputData } from './event.js';
 import type { Ending, TaskError } from './record.js';
+import type { Refusal } from './refusal.js';
 import type { SettledStatus, TaskStatus } from './status.js';
 
 /** What the caller of a Transition pins; an unset guard guards nothing. A wrong guard is a conflict, not an error. */
@@ -12,6 +13,8 @@ export interface Guards {
   readonly generationId: string | null;
   readonly fromStatus: TaskStatus | null;
   readonly expectedRevision: number | null;
+  /** The lease it must be held under; a settlement and a suspension state theirs in the intent. */
+  readonly lease?: LeaseProof | null;
 }
 
 export const NO_GUARDS: Guards = { generationId: null, fromStatus: null, expectedRevision: null };
@@ -40,6 +43,8 @@ export interface SettleIntent {
   readonly lease: LeaseProof | null;
   /** A committed event that proves when completion truly happened (FENCED policy). */
   readonly authoritativeEvent: AuthoritativeEvent | null;
+  /** Of a failure: the wait before the next attempt, in ms, instead of the policy's. */
+  readonly retryAfterMs?: number | null;
   readonly chance: number;
   readonly cause: Cause;
 }
@@ -145,7 +150,9 @@ export type WorkerSaying =
     }
   | { readonly kind: 'cancelled'; readonly ending: Ending | null; readonly reason: string | null }
   | { readonly kind: 'timed_out'; readonly ending: Ending | null }
-  | { readonly kind: 'suspended'; readonly reason: string | null };
+  | { readonly kind: 'suspended'; readonly reason: string | null }
+  /** What could not be read: refused, and its number is used up. */
+  | { readonly kind: 'malformed'; readonly refusal: Refusal };
 
 export interface WorkerEvent {
   readonly seq: number;

@@ -10,13 +10,14 @@ const HAND_BACK_INITIAL_MS = 1_000;
 const HAND_BACK_MAXIMUM_MS = 60_000;
 
 /**
- * The back-off in ms after `attempt` (1-based) failed. `chance` in [0, 1) spreads it by ±jitter.
+ * The back-off in ms after `attempt` (1-based) failed. `chance` in [0, 1) spreads it by ±jitter, never beyond the maximum.
  */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, chance: number): number {
   const growth = policy.multiplier ** Math.max(attempt - 1, 0);
   // The growth can overflow to Infinity, and 0 × Infinity would be no number: a retry that never comes due.
   const delay = policy.initialMs === 0 ? 0 : Math.min(policy.initialMs * growth, policy.maximumMs);
-  return Math.round(delay * (1 + policy.jitter * (2 * chance - 1)));
+  const spread = Math.round(delay * (1 + policy.jitter * (2 * chance - 1)));
+  return Math.min(spread, policy.maximumMs);
 }
 
 /** The back-off in ms after the n-th hand-back in a row: none for the first two, then 1, 2, 4 … at most 60 s. */

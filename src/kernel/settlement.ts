@@ -142,7 +142,7 @@ function settleAsHolder(draft: Draft, intent: SettleIntent): Verdict {
         retryReason: 'run.retry.attempt_failed',
         failedReason: 'run.failed.attempts_exhausted',
         byOwner: true,
-        retryAfterMs: null,
+        retryAfterMs: intent.retryAfterMs ?? null,
         chance: intent.chance,
       });
       return APPLIED;

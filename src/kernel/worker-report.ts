@@ -71,6 +71,8 @@ function judgeSaying(draft: Draft, event: WorkerEvent, report: WorkerReport): Ve
     return refused(illegal(draft, lease.attemptState, saying.kind));
   }
   switch (saying.kind) {
+    case 'malformed':
+      return refused(saying.refusal);
     case 'accepted':
       draft.append({ type: 'task.accepted', data: {} }, { cause, workerSeq });
       return APPLIED;
@@ -143,6 +145,7 @@ function judgeOutput(
 /** Where a saying would move the attempt in the AEP table; null when it has no place there. */
 function attemptTarget(saying: WorkerSaying): AepState | null {
   switch (saying.kind) {
+    case 'malformed':
     case 'checkpoint':
     case 'suspended':
       return null;

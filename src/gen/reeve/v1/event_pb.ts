@@ -106,7 +106,7 @@ export type Event = Message<"reeve.v1.Event"> & {
    * `task.started`, `task.progress`, `task.output`, `task.blocked`, `task.completed`,
    * `task.failed`, `task.cancelled`, `task.timed_out`, `task.cancel.requested`. The rest begin with
    * `reeve.task.`: `claimed`, `retry_scheduled`, `requeued`, `suspended`, `resumed`, `skipped`,
-   * `generation_started`, `checkpoint`, … docs/events.md lists them all with their payloads.
+   * `generation_started`, `checkpoint`, … docs/reference/events.md lists them all.
    *
    * @generated from field: string type = 7;
    */

@@ -59,7 +59,7 @@ export const ActorSchema: GenMessage<Actor> = /*@__PURE__*/
 export type Reason = Message<"reeve.v1.Reason"> & {
   /**
    * Three dotted segments, `run.failed.lease_attempts_exhausted`. The authority's codes are a
-   * closed list (docs/reasons.md). A caller uses one that is marked free for callers or one of its
+   * closed list (docs/reference/reasons.md). A caller uses one that is marked free for callers or one of its
    * own, `app.<word>.<word>` with words of 1–40 of `a–z 0–9 _`; anything else is MALFORMED.
    *
    * @generated from field: string code = 1;
@@ -1267,7 +1267,7 @@ export const TaskSchema: GenMessage<Task> = /*@__PURE__*/
 
 /**
  * Where a task stands. Ten statuses, and no others, are ever stored; the legal moves between them
- * are a closed table (docs/lifecycle.md), and every move is one committed fact.
+ * are a closed table (docs/reference/edges.md), and every move is one committed fact.
  *
  * @generated from enum reeve.v1.TaskStatus
  */
