@@ -1,0 +1,118 @@
+/**
+ * Numbers that stand for names in stored text. Append only: a number, once written, keeps its meaning for ever,
+ * whatever becomes of the order in which the kernel lists its names.
+ */
+import type { AepState } from '../kernel/aep.js';
+import type { ExecutionTarget } from '../kernel/admission/application.js';
+import type { ActorType, Source } from '../kernel/cause.js';
+import type { EventType, RetryCause } from '../kernel/event.js';
+import type { TaskStatus } from '../kernel/status.js';
+import type { SessionState } from './commit-plan.js';
+
+type Codes<Name extends string> = Readonly<Record<Name, number>>;
+
+function namesByCode<Name extends string>(codes: Codes<Name>): readonly (Name | undefined)[] {
+  const names: (Name | undefined)[] = [];
+  for (const name of Object.keys(codes) as Name[]) names[codes[name]] = name;
+  return names;
+}
+
+export const STATUS_CODES: Codes<TaskStatus> = {
+  queued: 0,
+  waiting_dependency: 1,
+  running: 2,
+  retry_wait: 3,
+  suspended: 4,
+  completed: 5,
+  failed: 6,
+  timed_out: 7,
+  cancelled: 8,
+  skipped: 9,
+};
+export const STATUSES = namesByCode(STATUS_CODES);
+
+export const AEP_CODES: Codes<AepState> = {
+  submitted: 0,
+  accepted: 1,
+  started: 2,
+  progress: 3,
+  output: 4,
+  blocked: 5,
+  completed: 6,
+  failed: 7,
+  cancelled: 8,
+  timed_out: 9,
+};
+export const AEP_NAMES = namesByCode(AEP_CODES);
+
+export const EVENT_CODES: Codes<EventType> = {
+  'task.submitted': 1,
+  'reeve.task.generation_started': 2,
+  'reeve.task.claimed': 3,
+  'task.accepted': 4,
+  'task.started': 5,
+  'task.progress': 6,
+  'task.output': 7,
+  'task.blocked': 8,
+  'reeve.task.checkpoint': 9,
+  'reeve.task.retry_scheduled': 10,
+  'reeve.task.requeued': 11,
+  'reeve.task.ready': 12,
+  'reeve.task.suspended': 13,
+  'reeve.task.resumed': 14,
+  'task.cancel.requested': 15,
+  'reeve.task.cancel_delivered': 16,
+  'reeve.task.cancel_acknowledged': 17,
+  'task.completed': 18,
+  'task.failed': 19,
+  'task.timed_out': 20,
+  'task.cancelled': 21,
+  'reeve.task.skipped': 22,
+};
+export const EVENT_TYPES = namesByCode(EVENT_CODES);
+
+export const RETRY_CAUSE_CODES: Codes<RetryCause> = {
+  failure: 0,
+  time_out: 1,
+  lease_lost: 2,
+  hand_back: 3,
+  release: 4,
+};
+export const RETRY_CAUSES = namesByCode(RETRY_CAUSE_CODES);
+
+export const ACTOR_CODES: Codes<ActorType> = {
+  producer: 0,
+  worker: 1,
+  operator: 2,
+  schedule: 3,
+  reaper: 4,
+  parent: 5,
+  dependency: 6,
+  webhook: 7,
+  recovery: 8,
+  admin: 9,
+};
+export const ACTOR_TYPES = namesByCode(ACTOR_CODES);
+
+export const SOURCE_CODES: Codes<Source> = {
+  rpc: 0,
+  stream: 1,
+  cli: 2,
+  schedule: 3,
+  aep: 4,
+  embedded: 5,
+  authority: 6,
+};
+export const SOURCES = namesByCode(SOURCE_CODES);
+
+export const TARGET_CODES: Codes<ExecutionTarget> = {
+  host: 0,
+  local_worktree: 1,
+  daytona: 2,
+  remote_agent: 3,
+  process: 4,
+};
+export const TARGETS = namesByCode(TARGET_CODES);
+
+export const SESSION_CODES: Codes<SessionState> = { live: 0, draining: 1, gone: 2 };
+export const SESSION_STATES = namesByCode(SESSION_CODES);

@@ -1,0 +1,139 @@
+/**
+ * Commit plans: finished decisions, ready to be written (architecture.md, "the store never decides").
+ * A plan says what its decision read and what it writes; a batch of plans is one transaction. The outcome is as if
+ * the plans were committed one after another in their order: each is checked against the store as the plans before
+ * it left it, a plan that lost is dropped whole, and the others are written.
+ */
+import type { Admission, TaskRecord } from '../kernel/record.js';
+import type { TaskEvent } from '../kernel/event.js';
+
+export interface CommitPlan {
+  /** Records that the decision looked at and that this plan does not write itself. */
+  readonly recordReads: readonly RecordRead[];
+  readonly sessionReads: readonly SessionRead[];
+  readonly records: readonly RecordWrite[];
+  readonly sessions: readonly SessionWrite[];
+  /** Idempotency entries of intents on existing tasks. */
+  readonly ledger: readonly LedgerEntry[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface RecordRead {
+  readonly taskId: string;
+  /** The number of the last event the decision saw. */
+  readonly version: number;
+}
+
+/** Holds while the session is not gone and is attached as the decision saw it. */
+export interface SessionRead {
+  readonly sessionId: string;
+  readonly attachment: number;
+  /** A claim needs a session that still takes work; a worker's word only one that is not gone. */
+  readonly needs: 'live' | 'not_gone';
+}
+
+/** What the store indexes about a record, computed by the kernel. Null: not in that index. */
+export interface RecordIndex {
+  readonly readyOrder: number | null;
+  readonly nextDueAt: number | null;
+  readonly leaseSession: string | null;
+}
+
+/** A new record: its key and its task id must both be free. */
+export interface RecordInsert {
+  readonly kind: 'insert';
+  readonly admission: Admission;
+  readonly routeKey: string;
+  readonly record: TaskRecord;
+  readonly index: RecordIndex;
+  readonly events: readonly TaskEvent[];
+}
+
+/** A changed record: its stored version must still be `baseVersion`. `events` continue from there without a gap. */
+export interface RecordUpdate {
+  readonly kind: 'update';
+  readonly taskId: string;
+  readonly baseVersion: number;
+  readonly record: TaskRecord;
+  readonly index: RecordIndex;
+  readonly events: readonly TaskEvent[];
+}
+
+export type RecordWrite = RecordInsert | RecordUpdate;
+
+export type SessionState = 'live' | 'draining' | 'gone';
+
+/** A worker's presence. Times in epoch ms, spans in ms. */
+export interface SessionRow {
+  readonly sessionId: string;
+  readonly state: SessionState;
+  readonly expiresAt: number;
+  /** Grows with every attach of a stream. */
+  readonly attachment: number;
+  readonly ttlMs: number;
+  readonly lingerMs: number | null;
+  readonly workerName: string;
+  /** The subscription and versions of its Hello, as JSON text; opaque to the store. */
+  readonly helloJson: string;
+  readonly createdAt: number;
+}
+
+export type SessionWrite =
+  | { readonly kind: 'open'; readonly session: SessionRow }
+  /** A stream re-attaches: refused when the session is gone. `from` is the attachment that was seen. */
+  | {
+      readonly kind: 'attach';
+      readonly sessionId: string;
+      readonly from: number;
+      readonly expiresAt: number;
+      readonly helloJson: string;
+    }
+  /** Refused when the session is gone or was attached by another stream since. */
+  | { readonly kind: 'renew'; readonly sessionId: string; readonly attachment: number; readonly expiresAt: number }
+  /** Refused unless it is live under this attachment. */
+  | { readonly kind: 'drain'; readonly sessionId: string; readonly attachment: number }
+  /** Takes an expired session: refused when it is gone already or `expiresAt` is not strictly below `now`. */
+  | { readonly kind: 'expire'; readonly sessionId: string; readonly now: number }
+  /** Ends a session of this attachment at once, whatever its expiry. */
+  | { readonly kind: 'end'; readonly sessionId: string; readonly attachment: number };
+
+/** The original answer to a keyed intent, kept for ever beside its task. */
+export interface LedgerEntry {
+  readonly taskId: string;
+  readonly intentKey: string;
+  /** `sha256:<hex>` of the intent's canonical content. */
+  readonly contentHash: string;
+  /** What a repeat is answered with, as JSON text; opaque to the store. */
+  readonly answerJson: string;
+}
+
+/** What a stale worker said; at most 16 are kept per task and epoch, further ones are dropped. */
+export interface Diagnostic {
+  readonly taskId: string;
+  readonly epoch: number;
+  readonly at: number;
+  readonly text: string;
+}
+
+export const MAX_DIAGNOSTICS_PER_EPOCH = 16;
+
+export type PlanVerdict =
+  /** `firstSequences[i]` is the sequence of the first event of `records[i]`; the others follow it one by one. */
+  | { readonly kind: 'committed'; readonly firstSequences: readonly number[] }
+  /** Something the decision read has changed; judge again on fresh records. */
+  | { readonly kind: 'conflict'; readonly subject: 'record' | 'session'; readonly id: string }
+  /** The (namespace, key) of an insert is taken by this task. */
+  | { readonly kind: 'duplicate'; readonly taskId: string }
+  | { readonly kind: 'task_id_taken'; readonly taskId: string }
+  /** A ledger key is taken; `original` is what stands there. */
+  | { readonly kind: 'repeated'; readonly original: LedgerEntry };
+
+/** One transaction's worth. */
+export interface CommitBatch {
+  /** Names the batch, so that an unknown outcome can be found out. Unique per attempt. */
+  readonly batchId: string;
+  readonly plans: readonly CommitPlan[];
+}
+
+/** At most this many plans in one transaction, so that its time is bounded; their bytes are the committer's to bound. */
+export const MAX_PLANS_PER_BATCH = 1_024;

@@ -1,0 +1,65 @@
+/**
+ * The check phase of the memory store, in the order of answers that sqlite/plan-check.ts documents: keys first, then
+ * records, then sessions. It writes nothing.
+ */
+import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
+import { sessionIdOf, taskIdOf } from '../plan-shape.js';
+import { sessionAfter, sessionHolds } from '../session-guards.js';
+import type { MemoryTables } from './memory-tables.js';
+
+type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
+
+export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
+  return ledger(tables, plan) ?? keys(tables, plan) ?? records(tables, plan) ?? sessions(tables, plan);
+}
+
+function ledger(tables: MemoryTables, plan: CommitPlan): Lost | null {
+  for (const { taskId, intentKey } of plan.ledger) {
+    const task = tables.tasks.get(taskId);
+    if (task === undefined) {
+      if (plan.records.some((write) => write.kind === 'insert' && taskIdOf(write) === taskId)) continue;
+      return { kind: 'conflict', subject: 'record', id: taskId };
+    }
+    const original = task.ledger.get(intentKey);
+    if (original !== undefined) return { kind: 'repeated', original };
+  }
+  return null;
+}
+
+function keys(tables: MemoryTables, { records: writes }: CommitPlan): Lost | null {
+  for (const write of writes) {
+    if (write.kind !== 'insert') continue;
+    const { taskId, namespace, idempotencyKey } = write.admission;
+    const holder = tables.holderOfKey(namespace, idempotencyKey);
+    if (holder !== null) return { kind: 'duplicate', taskId: holder.taskId };
+    if (tables.tasks.has(taskId)) return { kind: 'task_id_taken', taskId };
+  }
+  return null;
+}
+
+function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
+  const holds = (taskId: string, version: number): boolean => tables.tasks.get(taskId)?.record.lastEvent === version;
+  for (const write of plan.records) {
+    if (write.kind === 'update' && !holds(write.taskId, write.baseVersion)) {
+      return { kind: 'conflict', subject: 'record', id: write.taskId };
+    }
+  }
+  for (const { taskId, version } of plan.recordReads) {
+    if (!holds(taskId, version)) return { kind: 'conflict', subject: 'record', id: taskId };
+  }
+  return null;
+}
+
+function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {
+  for (const read of plan.sessionReads) {
+    if (!sessionHolds(tables.sessions.get(read.sessionId) ?? null, read)) {
+      return { kind: 'conflict', subject: 'session', id: read.sessionId };
+    }
+  }
+  for (const write of plan.sessions) {
+    const id = sessionIdOf(write);
+    if (sessionAfter(tables.sessions.get(id) ?? null, write) === null)
+      return { kind: 'conflict', subject: 'session', id };
+  }
+  return null;
+}

@@ -1,0 +1,205 @@
+/**
+ * The memory store: the port over plain maps, for tests and `reeve dev`. It forgets everything at its end and judges
+ * exactly as the others do; its index reads sort what they find, so it is not for large backlogs.
+ */
+import { randomBytes } from 'node:crypto';
+import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
+import { historyPage } from '../history-page.js';
+import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
+import { sessionAfter } from '../session-guards.js';
+import { StoreError } from '../store-error.js';
+import {
+  type DueTask,
+  type ListPage,
+  type ListQuery,
+  MAX_ROWS_PER_LIST,
+  type ReadyPosition,
+  type ReadyTask,
+  type StoredEvent,
+  type StoredTask,
+  type TaskStore,
+} from '../task-store.js';
+import { deepFreeze } from './deep-freeze.js';
+import { checkPlan } from './memory-check.js';
+import { matches } from './memory-list.js';
+import { MemoryTables, type TaskEntry } from './memory-tables.js';
+
+export function openMemoryStore(): TaskStore {
+  return new MemoryStore();
+}
+
+class MemoryStore implements TaskStore {
+  private readonly tables = new MemoryTables();
+  private readonly storeSecret = randomBytes(32).toString('hex');
+  private closed = false;
+
+  async commit(batch: CommitBatch): Promise<readonly PlanVerdict[]> {
+    assertWellFormed(batch);
+    this.assertOpen();
+    return batch.plans.map((plan) => checkPlan(this.tables, plan) ?? this.write(plan));
+  }
+
+  private write(plan: CommitPlan): PlanVerdict {
+    const { tables } = this;
+    const firstSequences = plan.records.map((write) => tables.write(write));
+    for (const write of plan.sessions) {
+      const after = sessionAfter(tables.sessions.get(sessionIdOf(write)) ?? null, write);
+      if (after !== null) tables.sessions.set(after.sessionId, deepFreeze(after));
+    }
+    for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
+    for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
+    return { kind: 'committed', firstSequences };
+  }
+
+  /** Never needed: nothing comes between this store and its answer. */
+  outcomeOf(batch: CommitBatch): Promise<readonly PlanVerdict[] | null> {
+    return Promise.reject(
+      new StoreError('fatal', `memory leaves no outcome unknown, that of ${batch.batchId} neither`),
+    );
+  }
+
+  async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]> {
+    this.assertOpen();
+    return taskIds.map((taskId) => {
+      const entry = this.tables.tasks.get(taskId);
+      return entry === undefined ? null : taskOf(entry);
+    });
+  }
+
+  async findTaskId(namespace: string, idempotencyKey: string): Promise<string | null> {
+    this.assertOpen();
+    return this.tables.holderOfKey(namespace, idempotencyKey)?.taskId ?? null;
+  }
+
+  async findLedgerEntry(taskId: string, intentKey: string): Promise<LedgerEntry | null> {
+    this.assertOpen();
+    return this.tables.tasks.get(taskId)?.ledger.get(intentKey) ?? null;
+  }
+
+  async readHistory(
+    taskId: string,
+    afterNumber: number,
+    limit: number,
+    maxBytes: number,
+  ): Promise<readonly StoredEvent[]> {
+    this.assertOpen();
+    const events = this.tables.tasks.get(taskId)?.events ?? [];
+    return historyPage(events.slice(afterNumber, afterNumber + Math.max(limit, 1)), limit, maxBytes);
+  }
+
+  async readEvent(taskId: string, eventNumber: number): Promise<StoredEvent | null> {
+    this.assertOpen();
+    return this.tables.tasks.get(taskId)?.events[eventNumber - 1] ?? null;
+  }
+
+  async readDiagnostics(taskId: string, limit: number): Promise<readonly Diagnostic[]> {
+    this.assertOpen();
+    const kept = this.tables.tasks.get(taskId)?.diagnostics ?? [];
+    return kept.toSorted((left, right) => left.epoch - right.epoch).slice(0, limit);
+  }
+
+  async listTasks(query: ListQuery): Promise<ListPage> {
+    this.assertOpen();
+    const { byOrder } = this.tables;
+    const tasks: StoredTask[] = [];
+    const step = query.descending ? -1 : 1;
+    // Admission order n stands at index n - 1.
+    const start = query.after === null ? (query.descending ? byOrder.length - 1 : 0) : query.after - 1 + step;
+    let seen = 0;
+    for (let at = start; at >= 0 && at < byOrder.length; at += step) {
+      const entry = byOrder[at];
+      if (entry === undefined) break;
+      seen += 1;
+      if (matches(entry, query)) tasks.push(taskOf(entry));
+      if (tasks.length >= query.limit || seen >= MAX_ROWS_PER_LIST) return { tasks, next: entry.order };
+    }
+    return { tasks, next: null };
+  }
+
+  async routeKeys(): Promise<readonly string[]> {
+    this.assertOpen();
+    return [...this.tables.routeKeys];
+  }
+
+  async readyTasks(routeKey: string, after: ReadyPosition | null, limit: number): Promise<readonly ReadyTask[]> {
+    this.assertOpen();
+    const ready: ReadyTask[] = [];
+    for (const entry of this.tables.ready.get(routeKey) ?? []) {
+      const { readyOrder } = entry.index;
+      if (readyOrder === null) continue;
+      const position = { readyOrder, order: entry.order };
+      if (after === null || comesAfter(position, after)) ready.push({ position, task: taskOf(entry) });
+    }
+    return ready.sort((left, right) => (comesAfter(left.position, right.position) ? 1 : -1)).slice(0, limit);
+  }
+
+  async dueTasks(now: number, after: DueTask | null, limit: number): Promise<readonly DueTask[]> {
+    this.assertOpen();
+    const due: DueTask[] = [];
+    for (const { taskId, order, index } of this.tables.due) {
+      const dueAt = index.nextDueAt;
+      if (dueAt === null || dueAt > now) continue;
+      if (after !== null && (dueAt < after.dueAt || (dueAt === after.dueAt && order <= after.order))) continue;
+      due.push({ taskId, dueAt, order });
+    }
+    return due.sort((left, right) => left.dueAt - right.dueAt || left.order - right.order).slice(0, limit);
+  }
+
+  async earliestTimer(): Promise<number | null> {
+    this.assertOpen();
+    let earliest: number | null = null;
+    for (const { index } of this.tables.due) {
+      if (index.nextDueAt !== null && (earliest === null || index.nextDueAt < earliest)) earliest = index.nextDueAt;
+    }
+    return earliest;
+  }
+
+  async loadSession(sessionId: string): Promise<SessionRow | null> {
+    this.assertOpen();
+    return this.tables.sessions.get(sessionId) ?? null;
+  }
+
+  async sessions(expiredBefore: number | null, limit: number): Promise<readonly SessionRow[]> {
+    this.assertOpen();
+    return [...this.tables.sessions.values()]
+      .filter((row) => row.state !== 'gone' && (expiredBefore === null || row.expiresAt < expiredBefore))
+      .sort((left, right) => left.expiresAt - right.expiresAt || (left.sessionId < right.sessionId ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  async leaseHolders(): Promise<readonly string[]> {
+    this.assertOpen();
+    return [...this.tables.leased.keys()].sort();
+  }
+
+  async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly StoredTask[]> {
+    this.assertOpen();
+    return [...(this.tables.leased.get(sessionId) ?? [])]
+      .filter(({ order }) => order > afterOrder)
+      .sort((left, right) => left.order - right.order)
+      .slice(0, limit)
+      .map(taskOf);
+  }
+
+  secret(): Promise<string> {
+    return Promise.resolve(this.storeSecret);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+
+  private assertOpen(): void {
+    if (this.closed) throw new StoreError('fatal', 'the store is closed');
+  }
+}
+
+function taskOf({ taskId, order, record }: TaskEntry): StoredTask {
+  return { kind: 'task', taskId, order, record };
+}
+
+function comesAfter(position: ReadyPosition, after: ReadyPosition): boolean {
+  return position.readyOrder === after.readyOrder
+    ? position.order > after.order
+    : position.readyOrder > after.readyOrder;
+}

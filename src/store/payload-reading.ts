@@ -1,0 +1,44 @@
+/**
+ * Reading a stored row: its format mark, its JSON head, and the payloads behind the head, in the order in which
+ * `PayloadTail` wrote them.
+ */
+import { Damage, integerOf, parsed, textOf } from './decode-guards.js';
+
+export interface StoredText {
+  readonly head: unknown;
+  readonly payloads: PayloadReader;
+}
+
+/** `marks` is what precedes the head: the format version and what else the row has in fixed places. */
+export function readStoredText(row: string, headStart: number, what: string): StoredText {
+  const lineFeed = row.indexOf('\n', headStart);
+  const headEnd = lineFeed === -1 ? row.length : lineFeed;
+  return {
+    head: parsed(row.slice(headStart, headEnd), what),
+    payloads: new PayloadReader(row, Math.min(headEnd + 1, row.length), what),
+  };
+}
+
+export class PayloadReader {
+  constructor(
+    private readonly row: string,
+    private position: number,
+    private readonly what: string,
+  ) {}
+
+  /** `reference` is what the head holds in the payload's place. */
+  next(reference: unknown): string | null {
+    if (reference === null || reference === undefined) return null;
+    if (typeof reference === 'string') return reference;
+    const length = integerOf(reference, `${this.what} payload length`);
+    const end = this.position + length;
+    if (length < 0 || end > this.row.length) throw new Damage(`${this.what} payload is cut short`);
+    const payload = this.row.slice(this.position, end);
+    this.position = end;
+    return payload;
+  }
+
+  required(reference: unknown): string {
+    return textOf(this.next(reference), `${this.what} payload`);
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * The guards of sessions, one truth for all adapters: whether what a decision read still holds, and what a write
+ * leaves. Pure: `null` is a refusal, and then the plan it belongs to is dropped whole.
+ */
+import type { SessionRead, SessionRow, SessionWrite } from './commit-plan.js';
+
+export function sessionHolds(row: SessionRow | null, read: SessionRead): boolean {
+  if (row === null || row.attachment !== read.attachment) return false;
+  return read.needs === 'live' ? row.state === 'live' : row.state !== 'gone';
+}
+
+export function sessionAfter(row: SessionRow | null, write: SessionWrite): SessionRow | null {
+  if (write.kind === 'open') return row === null ? write.session : null;
+  if (row === null || row.state === 'gone') return null;
+  switch (write.kind) {
+    case 'attach': {
+      if (row.attachment !== write.from) return null;
+      const { expiresAt, helloJson } = write;
+      return { ...row, attachment: row.attachment + 1, expiresAt, helloJson };
+    }
+    case 'renew':
+      return row.attachment === write.attachment ? { ...row, expiresAt: write.expiresAt } : null;
+    case 'drain':
+      return row.attachment === write.attachment && row.state === 'live' ? { ...row, state: 'draining' } : null;
+    case 'expire':
+      return row.expiresAt < write.now ? { ...row, state: 'gone' } : null;
+    case 'end':
+      return row.attachment === write.attachment ? { ...row, state: 'gone' } : null;
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * What the writer counts: the next sequence, the next place in the order of admission, and the routes by number.
+ * Nothing of it is stored by itself: it follows from the rows, and is read from them at the start and after a roll-back.
+ */
+import type { Database } from 'better-sqlite3';
+import { decoded } from '../decode-guards.js';
+import { countEvents } from '../history-codec.js';
+
+/** When the last history row can't be read, this many sequences are left out: more than one row could hold. */
+const EVENTS_OF_DAMAGED_ROW = 1_000_000;
+
+export class Counters {
+  nextSequence = 1;
+  nextOrder = 1;
+  readonly routes = new Map<string, number>();
+
+  constructor(private readonly db: Database) {
+    this.reload();
+  }
+
+  reload(): void {
+    const last = this.db
+      .prepare<[], [number, string]>('SELECT first_sequence, events FROM history ORDER BY first_sequence DESC LIMIT 1')
+      .raw()
+      .get();
+    this.nextSequence = last === undefined ? 1 : last[0] + eventsIn(last[1]);
+    const order = this.db.prepare<[], number | null>('SELECT max(task_order) FROM tasks').pluck().get();
+    this.nextOrder = (order ?? 0) + 1;
+    this.routes.clear();
+    const routes = this.db.prepare<[], [string, number]>('SELECT route_key, route_id FROM routes').raw();
+    for (const [key, id] of routes.iterate()) this.routes.set(key, id);
+  }
+}
+
+function eventsIn(row: string): number {
+  const count = decoded(() => countEvents(row));
+  return count.ok ? count.value : EVENTS_OF_DAMAGED_ROW;
+}

@@ -1,0 +1,49 @@
+/**
+ * Where tasks stand: order and version by task id, for those met lately. Only the writer thread changes versions, so
+ * what is known is right until a transaction is rolled back; it saves the check phase its look-ups. Bounded: two
+ * halves, the older one dropped whole when the younger is full.
+ */
+import type { Database, Statement } from 'better-sqlite3';
+
+export interface KnownTask {
+  readonly order: number;
+  version: number;
+}
+
+const HALF_CAPACITY = 50_000;
+
+export class KnownTasks {
+  private young = new Map<string, KnownTask>();
+  private old = new Map<string, KnownTask>();
+  private readonly select: Statement<[string], [number, number]>;
+
+  constructor(
+    db: Database,
+    private readonly halfCapacity: number = HALF_CAPACITY,
+  ) {
+    this.select = db
+      .prepare<[string], [number, number]>('SELECT task_order, version FROM tasks WHERE task_id = ?')
+      .raw();
+  }
+
+  get(taskId: string): KnownTask | null {
+    const known = this.young.get(taskId) ?? this.old.get(taskId);
+    if (known !== undefined) return known;
+    const row = this.select.get(taskId);
+    return row === undefined ? null : this.remember(taskId, { order: row[0], version: row[1] });
+  }
+
+  remember(taskId: string, task: KnownTask): KnownTask {
+    if (this.young.size >= this.halfCapacity) {
+      this.old = this.young;
+      this.young = new Map();
+    }
+    this.young.set(taskId, task);
+    return task;
+  }
+
+  forget(): void {
+    this.young = new Map();
+    this.old = new Map();
+  }
+}

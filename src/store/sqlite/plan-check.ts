@@ -1,0 +1,111 @@
+/**
+ * The check phase: everything that a plan read or presumes, against the store as the plans before it left it. It writes
+ * nothing. Order of answers: keys first (what was done before stands whatever else changed), then records, then
+ * sessions.
+ */
+import type { Database, Statement } from 'better-sqlite3';
+import type { PlanVerdict, SessionRow, SessionWrite } from '../commit-plan.js';
+import { sessionIdOf } from '../plan-shape.js';
+import { sessionAfter, sessionHolds } from '../session-guards.js';
+import type { RowPlan } from './batch-message.js';
+import type { KnownTasks } from './known-tasks.js';
+import type { SessionRows } from './session-rows.js';
+
+type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
+
+export class PlanCheck {
+  private readonly holderOfKey: Statement<[string, string], string>;
+  private readonly ledgerEntry: Statement<[number, string], [string, string]>;
+
+  constructor(
+    db: Database,
+    private readonly tasks: KnownTasks,
+    private readonly sessions: SessionRows,
+  ) {
+    this.holderOfKey = db
+      .prepare<[string, string], string>(
+        'SELECT task_id FROM task_keys JOIN tasks USING (task_order) WHERE namespace = ? AND idempotency_key = ?',
+      )
+      .pluck();
+    this.ledgerEntry = db
+      .prepare<[number, string], [string, string]>(
+        'SELECT content_hash, answer FROM intent_keys WHERE task_order = ? AND intent_key = ?',
+      )
+      .raw();
+  }
+
+  all(plan: RowPlan): Lost | null {
+    return (
+      this.ledger(plan) ?? this.keys(plan) ?? this.records(plan) ?? this.sessionReads(plan) ?? this.sessionWrites(plan)
+    );
+  }
+
+  private ledger({ rare, writes }: RowPlan): Lost | null {
+    for (const { taskId, intentKey } of rare?.ledger ?? []) {
+      const task = this.tasks.get(taskId);
+      if (task === null) {
+        if (writes.some((write) => write.kind === 'insert' && write.taskId === taskId)) continue;
+        return { kind: 'conflict', subject: 'record', id: taskId };
+      }
+      const entry = this.ledgerEntry.get(task.order, intentKey);
+      if (entry === undefined) continue;
+      const [contentHash, answerJson] = entry;
+      return { kind: 'repeated', original: { taskId, intentKey, contentHash, answerJson } };
+    }
+    return null;
+  }
+
+  private keys({ writes }: RowPlan): Lost | null {
+    for (const write of writes) {
+      if (write.kind !== 'insert') continue;
+      const taken = this.duplicate(write.namespace, write.idempotencyKey);
+      if (taken !== null) return taken;
+      if (this.tasks.get(write.taskId) !== null) return { kind: 'task_id_taken', taskId: write.taskId };
+    }
+    return null;
+  }
+
+  private records({ writes, rare }: RowPlan): Lost | null {
+    for (const write of writes) {
+      const lost = write.kind === 'update' ? this.version(write.taskId, write.baseVersion) : null;
+      if (lost !== null) return lost;
+    }
+    for (const { taskId, version } of rare?.recordReads ?? []) {
+      const lost = this.version(taskId, version);
+      if (lost !== null) return lost;
+    }
+    return null;
+  }
+
+  version(taskId: string, version: number): Lost | null {
+    return this.tasks.get(taskId)?.version === version ? null : { kind: 'conflict', subject: 'record', id: taskId };
+  }
+
+  sessionReads({ sessionReads }: RowPlan): Lost | null {
+    for (const read of sessionReads) {
+      if (!sessionHolds(this.sessions.get(read.sessionId), read)) return sessionConflict(read.sessionId);
+    }
+    return null;
+  }
+
+  private sessionWrites({ rare }: RowPlan): Lost | null {
+    for (const write of rare?.sessions ?? []) {
+      if (this.sessionAfter(write) === null) return sessionConflict(sessionIdOf(write));
+    }
+    return null;
+  }
+
+  sessionAfter(write: SessionWrite): SessionRow | null {
+    return sessionAfter(this.sessions.get(sessionIdOf(write)), write);
+  }
+
+  /** The task that holds a key; null when it is free. */
+  duplicate(namespace: string, idempotencyKey: string): Lost | null {
+    const taskId = this.holderOfKey.get(namespace, idempotencyKey);
+    return taskId === undefined ? null : { kind: 'duplicate', taskId };
+  }
+}
+
+function sessionConflict(id: string): Lost {
+  return { kind: 'conflict', subject: 'session', id };
+}

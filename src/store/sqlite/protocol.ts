@@ -1,0 +1,49 @@
+/**
+ * What the store and its threads say to each other. Each thread answers its requests one by one, in the order in which
+ * they came, so an answer needs no name. Everything here survives a structured clone.
+ */
+import type { Diagnostic, LedgerEntry, SessionRow } from '../commit-plan.js';
+import type { StoreFailure } from '../store-error.js';
+import type { HistoryRow, TaskRow } from '../stored-row.js';
+import type { DueTask, ListQuery, ReadyPosition } from '../task-store.js';
+import type { BatchMessage, BatchReply } from './batch-message.js';
+import type { ReadyRow } from './hot-reads.js';
+import type { ListedRows } from './long-reads.js';
+import type { SqliteSettings } from './settings.js';
+
+export interface WriterCalls {
+  commit(batch: BatchMessage): BatchReply;
+  loadTasks(taskIds: readonly string[]): (TaskRow | null)[];
+  findTaskId(namespace: string, idempotencyKey: string): string | null;
+  findLedgerEntry(taskId: string, intentKey: string): LedgerEntry | null;
+  readEvent(taskId: string, eventNumber: number): HistoryRow | null;
+  readDiagnostics(taskId: string, limit: number): Diagnostic[];
+  routeKeys(): string[];
+  readyTasks(routeKey: string, after: ReadyPosition | null, limit: number): ReadyRow[];
+  dueTasks(now: number, after: DueTask | null, limit: number): DueTask[];
+  earliestTimer(): number | null;
+  loadSession(sessionId: string): SessionRow | null;
+  sessions(expiredBefore: number | null, limit: number): SessionRow[];
+  leaseHolders(): string[];
+  tasksOfSession(sessionId: string, afterOrder: number, limit: number): TaskRow[];
+  /** Checkpoints and closes; the thread ends after its answer. */
+  close(): null;
+}
+
+export interface ReaderCalls {
+  readHistory(taskId: string, afterNumber: number, limit: number, maxBytes: number): HistoryRow[];
+  listTasks(query: ListQuery): ListedRows;
+  close(): null;
+}
+
+export interface ThreadData {
+  readonly role: 'writer' | 'reader';
+  readonly settings: SqliteSettings;
+}
+
+/** A call's name and its arguments. */
+export type Request<Calls> = { [Name in keyof Calls]: readonly [Name, readonly unknown[]] }[keyof Calls];
+
+export type Answer =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly failure: StoreFailure; readonly message: string };

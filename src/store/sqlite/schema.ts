@@ -1,0 +1,82 @@
+/**
+ * The tables of a Reeve file and the migrations that lead to them, in order. A migration that was released is never
+ * edited: the next one changes what it left.
+ *
+ * Clustered keys are integers in admission order; the indexes of what is ready, due and leased are partial, so that a
+ * backlog of finished tasks costs them nothing. Identity is TEXT under the BINARY collation: SQLite compares its UTF-8
+ * bytes, so case, trailing spaces and normal forms all count.
+ */
+
+/** "Reev": tells a Reeve file from any other SQLite database. */
+export const APPLICATION_ID = 0x52656576;
+
+const FIRST_SCHEMA = `
+  CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
+
+  CREATE TABLE routes (route_id INTEGER PRIMARY KEY, route_key TEXT NOT NULL UNIQUE) STRICT;
+
+  CREATE TABLE tasks (
+    task_order INTEGER PRIMARY KEY,
+    task_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    route_id INTEGER NOT NULL,
+    ready_order INTEGER,
+    next_due_at INTEGER,
+    lease_session TEXT,
+    record TEXT NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX tasks_by_id ON tasks (task_id);
+  CREATE INDEX tasks_ready ON tasks (route_id, ready_order) WHERE ready_order IS NOT NULL;
+  CREATE INDEX tasks_due ON tasks (next_due_at) WHERE next_due_at IS NOT NULL;
+  CREATE INDEX tasks_leased ON tasks (lease_session) WHERE lease_session IS NOT NULL;
+
+  CREATE TABLE task_keys (
+    namespace TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    task_order INTEGER NOT NULL,
+    PRIMARY KEY (namespace, idempotency_key)
+  ) WITHOUT ROWID, STRICT;
+
+  CREATE TABLE admissions (task_order INTEGER PRIMARY KEY, admission TEXT NOT NULL) STRICT;
+
+  CREATE TABLE history (
+    first_sequence INTEGER PRIMARY KEY,
+    task_order INTEGER NOT NULL,
+    last_number INTEGER NOT NULL,
+    events TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX history_by_task ON history (task_order, last_number);
+
+  CREATE TABLE intent_keys (
+    task_order INTEGER NOT NULL,
+    intent_key TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    PRIMARY KEY (task_order, intent_key)
+  ) WITHOUT ROWID, STRICT;
+
+  CREATE TABLE sessions (
+    session_id TEXT PRIMARY KEY,
+    state INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    attachment INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    linger_ms INTEGER,
+    worker_name TEXT NOT NULL,
+    hello TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX sessions_alive ON sessions (expires_at) WHERE state <> 2;
+
+  CREATE TABLE diagnostics (
+    task_order INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    said TEXT NOT NULL,
+    PRIMARY KEY (task_order, epoch, ordinal)
+  ) WITHOUT ROWID, STRICT;
+`;
+
+/** `migrations[n]` leads from `user_version` n to n + 1. */
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA];

@@ -1,0 +1,69 @@
+/**
+ * Sessions as the store's rows, with a write-through copy of those in use: only the writer thread changes them, so the
+ * copy is right until a transaction is rolled back, and then it is dropped.
+ */
+import type { Database, Statement } from 'better-sqlite3';
+import { SESSION_CODES, SESSION_STATES } from '../code-tables.js';
+import type { SessionRow } from '../commit-plan.js';
+import { nameOf } from '../decode-guards.js';
+
+type Columns = [string, number, number, number, number, number | null, string, string, number];
+
+const COLUMNS = 'session_id, state, expires_at, attachment, ttl_ms, linger_ms, worker_name, hello, created_at';
+const MAX_REMEMBERED = 20_000;
+
+export class SessionRows {
+  private readonly remembered = new Map<string, SessionRow>();
+  private readonly select: Statement<[string], Columns>;
+  private readonly selectAlive: Statement<[number, number], Columns>;
+
+  constructor(db: Database) {
+    this.select = db.prepare<[string], Columns>(`SELECT ${COLUMNS} FROM sessions WHERE session_id = ?`).raw();
+    this.selectAlive = db
+      .prepare<[number, number], Columns>(
+        `SELECT ${COLUMNS} FROM sessions WHERE state <> 2 AND expires_at < ? ORDER BY expires_at, session_id LIMIT ?`,
+      )
+      .raw();
+  }
+
+  get(sessionId: string): SessionRow | null {
+    const known = this.remembered.get(sessionId);
+    if (known !== undefined) return known;
+    const columns = this.select.get(sessionId);
+    return columns === undefined ? null : this.remember(sessionOf(columns));
+  }
+
+  remember(row: SessionRow): SessionRow {
+    if (this.remembered.size >= MAX_REMEMBERED) this.remembered.clear();
+    this.remembered.set(row.sessionId, row);
+    return row;
+  }
+
+  forget(): void {
+    this.remembered.clear();
+  }
+
+  alive(expiredBefore: number | null, limit: number): SessionRow[] {
+    return this.selectAlive.all(expiredBefore ?? Number.MAX_SAFE_INTEGER, limit).map(sessionOf);
+  }
+}
+
+export function columnsOf(row: SessionRow): Columns {
+  const { sessionId, state, expiresAt, attachment, ttlMs, lingerMs, workerName, helloJson, createdAt } = row;
+  return [sessionId, SESSION_CODES[state], expiresAt, attachment, ttlMs, lingerMs, workerName, helloJson, createdAt];
+}
+
+function sessionOf(columns: Columns): SessionRow {
+  const [sessionId, state, expiresAt, attachment, ttlMs, lingerMs, workerName, helloJson, createdAt] = columns;
+  return {
+    sessionId,
+    state: nameOf(SESSION_STATES, state, 'session state'),
+    expiresAt,
+    attachment,
+    ttlMs,
+    lingerMs,
+    workerName,
+    helloJson,
+    createdAt,
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * The SQLite store: the port on this side, SQLite in two worker threads on the other. Here batches are encoded and rows
+ * decoded; no database is touched on this thread, so a slow sync stalls neither streams nor leases.
+ */
+import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
+import { historyPage } from '../history-page.js';
+import { assertWellFormed } from '../plan-shape.js';
+import { StoreError } from '../store-error.js';
+import { eventsOfRow, eventsOfRows, taskOfRow } from '../stored-row.js';
+import type {
+  DueTask,
+  ListPage,
+  ListQuery,
+  ReadyPosition,
+  ReadyTask,
+  StoredEvent,
+  StoredTask,
+  TaskStore,
+} from '../task-store.js';
+import { encodeBatch, verdictsOf } from './batch-message.js';
+import { realPathOf } from './file-lock.js';
+import type { ReaderCalls, WriterCalls } from './protocol.js';
+import { type SqliteOptions, settingsOf } from './settings.js';
+import { ThreadClient } from './thread-client.js';
+
+/** Throws StoreError `fatal` with what is wrong: in use by another process, of a newer schema, not a Reeve file. */
+export async function openSqliteStore(options: SqliteOptions): Promise<TaskStore> {
+  const settings = settingsOf({ ...options, path: realPathOf(options.path) });
+  const { client: writer, opened } = await ThreadClient.start<WriterCalls>({ role: 'writer', settings });
+  try {
+    const { client: reader } = await ThreadClient.start<ReaderCalls>({ role: 'reader', settings });
+    return new SqliteStore(writer, reader, String(opened));
+  } catch (error) {
+    await writer.close();
+    throw error;
+  }
+}
+
+class SqliteStore implements TaskStore {
+  private closing: Promise<void> | null = null;
+
+  constructor(
+    private readonly writer: ThreadClient<WriterCalls>,
+    private readonly reader: ThreadClient<ReaderCalls>,
+    private readonly storeSecret: string,
+  ) {}
+
+  async commit(batch: CommitBatch): Promise<readonly PlanVerdict[]> {
+    assertWellFormed(batch);
+    if (batch.plans.length === 0) return [];
+    const reply = await this.writer.call('commit', encodeBatch(batch.plans));
+    return verdictsOf(batch.plans, reply);
+  }
+
+  /** Never needed: this store knows what became of a commit, or it is `fatal`. */
+  outcomeOf(batch: CommitBatch): Promise<readonly PlanVerdict[] | null> {
+    return Promise.reject(
+      new StoreError('fatal', `sqlite leaves no outcome unknown, that of ${batch.batchId} neither`),
+    );
+  }
+
+  async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]> {
+    const rows = await this.writer.call('loadTasks', taskIds);
+    return rows.map((row) => row && taskOfRow(row));
+  }
+
+  findTaskId(namespace: string, idempotencyKey: string): Promise<string | null> {
+    return this.writer.call('findTaskId', namespace, idempotencyKey);
+  }
+
+  findLedgerEntry(taskId: string, intentKey: string): Promise<LedgerEntry | null> {
+    return this.writer.call('findLedgerEntry', taskId, intentKey);
+  }
+
+  async readHistory(
+    taskId: string,
+    afterNumber: number,
+    limit: number,
+    maxBytes: number,
+  ): Promise<readonly StoredEvent[]> {
+    const rows = await this.reader.call('readHistory', taskId, afterNumber, limit, maxBytes);
+    return historyPage(eventsOfRows(taskId, rows, afterNumber), limit, maxBytes);
+  }
+
+  async readEvent(taskId: string, eventNumber: number): Promise<StoredEvent | null> {
+    const row = await this.writer.call('readEvent', taskId, eventNumber);
+    return (row && eventsOfRow(taskId, row).find(({ event }) => event.number === eventNumber)) ?? null;
+  }
+
+  readDiagnostics(taskId: string, limit: number): Promise<readonly Diagnostic[]> {
+    return this.writer.call('readDiagnostics', taskId, limit);
+  }
+
+  async listTasks(query: ListQuery): Promise<ListPage> {
+    const { rows, next } = await this.reader.call('listTasks', query);
+    return { tasks: rows.map(taskOfRow), next };
+  }
+
+  routeKeys(): Promise<readonly string[]> {
+    return this.writer.call('routeKeys');
+  }
+
+  async readyTasks(routeKey: string, after: ReadyPosition | null, limit: number): Promise<readonly ReadyTask[]> {
+    const rows = await this.writer.call('readyTasks', routeKey, after, limit);
+    return rows.map(([readyOrder, ...row]) => ({ position: { readyOrder, order: row[0] }, task: taskOfRow(row) }));
+  }
+
+  dueTasks(now: number, after: DueTask | null, limit: number): Promise<readonly DueTask[]> {
+    return this.writer.call('dueTasks', now, after, limit);
+  }
+
+  earliestTimer(): Promise<number | null> {
+    return this.writer.call('earliestTimer');
+  }
+
+  loadSession(sessionId: string): Promise<SessionRow | null> {
+    return this.writer.call('loadSession', sessionId);
+  }
+
+  sessions(expiredBefore: number | null, limit: number): Promise<readonly SessionRow[]> {
+    return this.writer.call('sessions', expiredBefore, limit);
+  }
+
+  leaseHolders(): Promise<readonly string[]> {
+    return this.writer.call('leaseHolders');
+  }
+
+  async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly StoredTask[]> {
+    const rows = await this.writer.call('tasksOfSession', sessionId, afterOrder, limit);
+    return rows.map(taskOfRow);
+  }
+
+  secret(): Promise<string> {
+    return Promise.resolve(this.storeSecret);
+  }
+
+  /** Reader first, so that the last checkpoint finds nobody in the log. */
+  close(): Promise<void> {
+    this.closing ??= this.reader.close().then(() => this.writer.close());
+    return this.closing;
+  }
+}

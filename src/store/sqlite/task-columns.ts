@@ -1,0 +1,6 @@
+/**
+ * Columns that both kinds of reads select. `t` is the table of tasks.
+ */
+
+/** The number of the last event in the history, out of its index alone: a record that differs from it is damaged. */
+export const LAST_NUMBER = '(SELECT max(h.last_number) FROM history h WHERE h.task_order = t.task_order)';

@@ -1,0 +1,101 @@
+/**
+ * The entry of the store's worker threads: a writer, which commits and answers hot reads, and a reader for what may be
+ * long. It opens its connection, says so, and then answers one request after the other. SQLite is only touched here.
+ */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { StoreError } from '../store-error.js';
+import { type FileLock, lockFile } from './file-lock.js';
+import { HotReads } from './hot-reads.js';
+import { LongReads } from './long-reads.js';
+import { openForReading, openForWriting, readSecret } from './open-database.js';
+import type { Answer, ReaderCalls, ThreadData, WriterCalls } from './protocol.js';
+import type { SqliteSettings } from './settings.js';
+import { Writer, asStoreError } from './writer.js';
+
+function writerCalls(settings: SqliteSettings): { readonly calls: WriterCalls; readonly secret: string } {
+  const lock = lockFile(settings.path);
+  try {
+    return openWriter(settings, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function openWriter(
+  settings: SqliteSettings,
+  lock: FileLock,
+): { readonly calls: WriterCalls; readonly secret: string } {
+  const db = openForWriting(settings);
+  const writer = new Writer(db);
+  const reads = new HotReads(db);
+  const calls: WriterCalls = {
+    commit: (batch) => writer.commit(batch),
+    loadTasks: (taskIds) => reads.loadTasks(taskIds),
+    findTaskId: (namespace, idempotencyKey) => reads.findTaskId(namespace, idempotencyKey),
+    findLedgerEntry: (taskId, intentKey) => reads.findLedgerEntry(taskId, intentKey),
+    readEvent: (taskId, eventNumber) => reads.readEvent(taskId, eventNumber),
+    readDiagnostics: (taskId, limit) => reads.readDiagnostics(taskId, limit),
+    routeKeys: () => [...writer.routes.keys()],
+    readyTasks: (routeKey, after, limit) => reads.readyTasks(routeKey, after, limit),
+    dueTasks: (now, after, limit) => reads.dueTasks(now, after, limit),
+    earliestTimer: () => reads.earliestTimer(),
+    loadSession: (sessionId) => writer.sessions.get(sessionId),
+    sessions: (expiredBefore, limit) => writer.sessions.alive(expiredBefore, limit),
+    leaseHolders: () => reads.leaseHolders(),
+    tasksOfSession: (sessionId, afterOrder, limit) => reads.tasksOfSession(sessionId, afterOrder, limit),
+    close: () => {
+      db.pragma('wal_checkpoint(TRUNCATE)');
+      db.close();
+      lock.release();
+      return null;
+    },
+  };
+  return { calls, secret: readSecret(db) };
+}
+
+function readerCalls(settings: SqliteSettings): ReaderCalls {
+  const db = openForReading(settings);
+  const reads = new LongReads(db);
+  return {
+    readHistory: (taskId, afterNumber, limit, maxBytes) => reads.readHistory(taskId, afterNumber, limit, maxBytes),
+    listTasks: (query) => reads.listTasks(query),
+    close: () => {
+      db.close();
+      return null;
+    },
+  };
+}
+
+function serve(port: MessagePort, { role, settings }: ThreadData): void {
+  const answer = (make: () => unknown): void => {
+    let message: Answer;
+    try {
+      message = { ok: true, value: make() };
+    } catch (error) {
+      const failure = asStoreError(error, 'unavailable');
+      message = { ok: false, failure: failure.failure, message: failure.message };
+    }
+    port.postMessage(message);
+  };
+  let calls: Readonly<Record<string, (...args: never) => unknown>> = {};
+  answer(() => {
+    if (role === 'reader') {
+      calls = { ...readerCalls(settings) };
+      return null;
+    }
+    const writer = writerCalls(settings);
+    calls = { ...writer.calls };
+    return writer.secret;
+  });
+  port.on('message', ([name, args]: readonly [string, readonly unknown[]]) => {
+    answer(() => {
+      const call = calls[name];
+      if (call === undefined) throw new StoreError('fatal', `the ${role} thread is not open, or has no ${name}`);
+      return call(...(args as never));
+    });
+    if (name === 'close') port.close();
+  });
+}
+
+if (parentPort !== null) serve(parentPort, workerData as ThreadData);

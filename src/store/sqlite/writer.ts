@@ -1,0 +1,194 @@
+/**
+ * The commit path of the SQLite store: one batch, one transaction, one plan after the other. A plan that changes one
+ * record is guarded by its own writes; any other is checked whole before it writes anything, so that a plan that is
+ * dropped leaves no trace and needs no savepoint.
+ */
+import Database from 'better-sqlite3';
+import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
+import { sessionHolds } from '../session-guards.js';
+import { StoreError } from '../store-error.js';
+import {
+  type BatchMessage,
+  type BatchReply,
+  type RareParts,
+  type RowInsert,
+  type RowPlan,
+  type RowUpdate,
+  decodeBatch,
+} from './batch-message.js';
+import { Counters } from './counters.js';
+import { KnownTasks } from './known-tasks.js';
+import { PlanCheck } from './plan-check.js';
+import { SessionRows, columnsOf } from './session-rows.js';
+import { type WriteStatements, writeStatements } from './write-statements.js';
+
+type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
+
+export class Writer {
+  readonly sessions: SessionRows;
+  readonly routes: Counters['routes'];
+  private readonly statements: WriteStatements;
+  private readonly counters: Counters;
+  private readonly tasks: KnownTasks;
+  private readonly check: PlanCheck;
+
+  constructor(private readonly db: Database.Database) {
+    this.statements = writeStatements(db);
+    this.sessions = new SessionRows(db);
+    this.tasks = new KnownTasks(db);
+    this.counters = new Counters(db);
+    this.routes = this.counters.routes;
+    this.check = new PlanCheck(db, this.tasks, this.sessions);
+  }
+
+  /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
+  commit(message: BatchMessage): BatchReply {
+    const lost: [number, Lost][] = [];
+    let firstSequence: number;
+    try {
+      this.statements.begin.run();
+      firstSequence = this.counters.nextSequence;
+      let index = 0;
+      for (const plan of decodeBatch(message)) {
+        const verdict = this.write(plan);
+        if (verdict !== null) lost.push([index, verdict]);
+        index += 1;
+      }
+    } catch (error) {
+      throw this.undo(error, 'unavailable');
+    }
+    try {
+      this.statements.commit.run();
+    } catch (error) {
+      // A full disk stops the log before its commit mark is whole: the batch is not there. Whatever else goes wrong
+      // at COMMIT may have reached the disk, and this process could no longer tell.
+      throw this.undo(error, isFull(error) ? 'unavailable' : 'fatal');
+    }
+    return { firstSequence, lost };
+  }
+
+  private write(plan: RowPlan): Lost | null {
+    const [only, second] = plan.writes;
+    if (only === undefined || second !== undefined || plan.rare !== null) return this.writeChecked(plan);
+    if (only.kind === 'update') {
+      return this.check.version(only.taskId, only.baseVersion) ?? this.check.sessionReads(plan) ?? this.update(only);
+    }
+    const broken = plan.sessionReads.find((read) => !sessionHolds(this.sessions.get(read.sessionId), read));
+    // With a session gone the key still answers first, and that takes the longer way.
+    return broken === undefined ? this.insertGuarded(only) : this.check.all(plan);
+  }
+
+  private writeChecked(plan: RowPlan): Lost | null {
+    const lost = this.check.all(plan);
+    if (lost !== null) return lost;
+    for (const write of plan.writes) {
+      const refused = write.kind === 'insert' ? this.insertGuarded(write) : this.update(write);
+      if (refused !== null) throw new Error(`a checked write of ${write.taskId} was refused`);
+    }
+    if (plan.rare !== null) this.writeRare(plan.rare);
+    return null;
+  }
+
+  private insertGuarded(row: RowInsert): Lost | null {
+    const { statements, counters } = this;
+    const order = counters.nextOrder;
+    if (statements.takeKey.run(row.namespace, row.idempotencyKey, order).changes === 0) {
+      const holder = this.check.duplicate(row.namespace, row.idempotencyKey);
+      if (holder === null) throw new Error('an idempotency key stands without its task');
+      return holder;
+    }
+    const route = this.routeId(row.routeKey);
+    const { taskId, events, readyOrder, nextDueAt, leaseSession } = row;
+    const { changes } = statements.insertTask.run(
+      order,
+      taskId,
+      events,
+      route,
+      readyOrder,
+      nextDueAt,
+      leaseSession,
+      row.record,
+    );
+    if (changes === 0) {
+      statements.freeKey.run(row.namespace, row.idempotencyKey);
+      return { kind: 'task_id_taken', taskId };
+    }
+    counters.nextOrder = order + 1;
+    statements.insertAdmission.run(order, row.admission);
+    this.appendHistory(order, events, row);
+    this.tasks.remember(taskId, { order, version: events });
+    return null;
+  }
+
+  private update(row: RowUpdate): null {
+    const task = this.tasks.get(row.taskId);
+    const version = row.baseVersion + row.events;
+    const { readyOrder, nextDueAt, leaseSession, record, baseVersion } = row;
+    const changed =
+      task !== null &&
+      this.statements.updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, task.order, baseVersion)
+        .changes === 1;
+    if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
+    task.version = version;
+    this.appendHistory(task.order, version, row);
+    return null;
+  }
+
+  private appendHistory(order: number, lastNumber: number, row: RowInsert | RowUpdate): void {
+    const { counters } = this;
+    this.statements.insertHistory.run(counters.nextSequence, order, lastNumber, row.history);
+    counters.nextSequence += row.events;
+  }
+
+  private routeId(routeKey: string): number {
+    const { routes } = this.counters;
+    const known = routes.get(routeKey);
+    if (known !== undefined) return known;
+    const id = Number(this.statements.insertRoute.run(routeKey).lastInsertRowid);
+    routes.set(routeKey, id);
+    return id;
+  }
+
+  private writeRare(rare: RareParts): void {
+    const { statements } = this;
+    for (const write of rare.sessions) {
+      const after = this.check.sessionAfter(write);
+      if (after === null) throw new Error('a checked session write was refused');
+      statements.putSession.run(...columnsOf(this.sessions.remember(after)));
+    }
+    for (const { taskId, intentKey, contentHash, answerJson } of rare.ledger) {
+      const task = this.tasks.get(taskId);
+      if (task === null) throw new Error(`a checked ledger entry of ${taskId} has no task`);
+      statements.insertLedger.run(task.order, intentKey, contentHash, answerJson);
+    }
+    for (const { taskId, epoch, at, text } of rare.diagnostics) {
+      const task = this.tasks.get(taskId);
+      if (task === null) continue;
+      statements.insertDiagnostic.run({ order: task.order, epoch, at, text, most: MAX_DIAGNOSTICS_PER_EPOCH });
+    }
+  }
+
+  /** Rolls back and forgets everything that the transaction may have taught this process. */
+  private undo(error: unknown, failure: 'unavailable' | 'fatal'): StoreError {
+    try {
+      if (this.db.inTransaction) this.statements.rollback.run();
+      this.tasks.forget();
+      this.sessions.forget();
+      this.counters.reload();
+    } catch (again) {
+      return asStoreError(again, 'fatal');
+    }
+    return asStoreError(error, failure);
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Database.SqliteError && error.code === 'SQLITE_FULL';
+}
+
+export function asStoreError(error: unknown, failure: 'unavailable' | 'fatal'): StoreError {
+  if (error instanceof StoreError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Database.SqliteError ? ` (${error.code})` : '';
+  return new StoreError(failure, `sqlite: ${message}${code}`, { cause: error });
+}

@@ -1,0 +1,45 @@
+/**
+ * Rows as the SQL adapters read them, turned into what the port returns. Everything a reader may rely on is checked
+ * here: format, schema, version column against body and against the last event of the history.
+ */
+import { decodeAdmission } from './admission-codec.js';
+import { Damage, decoded, textOf } from './decode-guards.js';
+import { decodeEvents } from './history-codec.js';
+import { decodeRecord } from './record-codec.js';
+import { StoreError } from './store-error.js';
+import type { StoredEvent, StoredTask } from './task-store.js';
+
+/** Order, task id, version, number of the last event in the history, record, admission. */
+export type TaskRow = readonly [number, string, number, number | null, string, string | null];
+
+/** First sequence, number of the last event, events. */
+export type HistoryRow = readonly [number, number, string];
+
+export function taskOfRow([order, taskId, version, lastNumber, record, admission]: TaskRow): StoredTask {
+  const read = decoded(() => {
+    const value = decodeRecord(textOf(record, 'record'), decodeAdmission(taskId, textOf(admission, 'admission')));
+    if (value.lastEvent !== version) throw new Damage(`version ${version} holds a record of event ${value.lastEvent}`);
+    if (lastNumber !== version) throw new Damage(`version ${version} has a history up to ${lastNumber ?? 'nothing'}`);
+    return value;
+  });
+  return read.ok
+    ? { kind: 'task', taskId, order, record: read.value }
+    : { kind: 'damaged', taskId, order, detail: read.detail };
+}
+
+/** Events above `afterNumber` out of rows in order; rows are read as they are asked for. Throws StoreError `damaged`. */
+export function* eventsOfRows(
+  taskId: string,
+  rows: readonly HistoryRow[],
+  afterNumber: number,
+): Generator<StoredEvent, void, undefined> {
+  for (const row of rows) {
+    for (const stored of eventsOfRow(taskId, row)) if (stored.event.number > afterNumber) yield stored;
+  }
+}
+
+export function eventsOfRow(taskId: string, [firstSequence, lastNumber, row]: HistoryRow): readonly StoredEvent[] {
+  const read = decoded(() => decodeEvents(textOf(row, 'history row'), lastNumber));
+  if (!read.ok) throw new StoreError('damaged', `history of ${taskId}: ${read.detail}`);
+  return read.value.map((event, index) => ({ sequence: firstSequence + index, taskId, event }));
+}

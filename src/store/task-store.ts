@@ -1,0 +1,121 @@
+/**
+ * The port of the store: finished plans in, records and history out. It never decides.
+ * Implemented by memory (tests and `reeve dev`), sqlite (the embedded default) and, later, mysql; one contract suite
+ * holds them all to what is written here.
+ */
+import type { TaskEvent } from '../kernel/event.js';
+import type { TaskRecord } from '../kernel/record.js';
+import type { TaskStatus } from '../kernel/status.js';
+import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
+
+/** A record as it was read, or the fact that what is stored cannot be trusted. */
+export type StoredTask =
+  | { readonly kind: 'task'; readonly taskId: string; readonly order: number; readonly record: TaskRecord }
+  /** Fails its schema, or does not match its last event. Only this task is refused; all others go on. */
+  | { readonly kind: 'damaged'; readonly taskId: string; readonly order: number; readonly detail: string };
+
+/** A committed event with its place in the order of the whole store. */
+export interface StoredEvent {
+  readonly sequence: number;
+  readonly taskId: string;
+  readonly event: TaskEvent;
+}
+
+/** A position in the ready index of a route: (ready order, admission order), exclusive. */
+export interface ReadyPosition {
+  readonly readyOrder: number;
+  readonly order: number;
+}
+
+export interface ReadyTask {
+  readonly position: ReadyPosition;
+  readonly task: StoredTask;
+}
+
+export interface DueTask {
+  readonly taskId: string;
+  readonly dueAt: number;
+  /** Admission order; with `dueAt` the position to continue from. */
+  readonly order: number;
+}
+
+export interface ListQuery {
+  readonly namespace: string | null;
+  readonly queue: string | null;
+  readonly statuses: readonly TaskStatus[] | null;
+  readonly actionKinds: readonly string[] | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly descending: boolean;
+  /** Admission order to continue after; null from the end that comes first. */
+  readonly after: number | null;
+  readonly limit: number;
+}
+
+export interface ListPage {
+  readonly tasks: readonly StoredTask[];
+  /** Where to continue; null when nothing is left. A page may be short, even empty, and still go on: the rows looked at are bounded. */
+  readonly next: number | null;
+}
+
+/** How many rows one `listTasks` call looks at. */
+export const MAX_ROWS_PER_LIST = 10_000;
+
+export interface TaskStore {
+  /**
+   * Writes one batch in one transaction, synced before it answers; a verdict per plan, in order.
+   * Throws StoreError: `unavailable` (nothing written), `outcome_unknown` (ask `outcomeOf`), `fatal`.
+   */
+  commit(batch: CommitBatch): Promise<readonly PlanVerdict[]>;
+
+  /**
+   * Finds out what became of a batch whose commit ended `outcome_unknown`: its verdicts, or null when it was not
+   * committed and never will be. Throws StoreError `unavailable` while that cannot be told.
+   */
+  outcomeOf(batch: CommitBatch): Promise<readonly PlanVerdict[] | null>;
+
+  /** By task id, in the order asked; null where there is none. Sees every commit answered before the call. */
+  loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]>;
+  findTaskId(namespace: string, idempotencyKey: string): Promise<string | null>;
+  findLedgerEntry(taskId: string, intentKey: string): Promise<LedgerEntry | null>;
+
+  /**
+   * Events of one task with numbers above `afterNumber`, ascending; at least one if there is any, at most `limit` and
+   * about `maxBytes`. Throws StoreError `damaged`, as does `readEvent`.
+   */
+  readHistory(taskId: string, afterNumber: number, limit: number, maxBytes: number): Promise<readonly StoredEvent[]>;
+
+  /** One event by its number; null when there is none. */
+  readEvent(taskId: string, eventNumber: number): Promise<StoredEvent | null>;
+
+  /** What stale workers said of this task, by epoch and then as it came; at most MAX_DIAGNOSTICS_PER_EPOCH per epoch. */
+  readDiagnostics(taskId: string, limit: number): Promise<readonly Diagnostic[]>;
+
+  /** Admission order descending or ascending, filtered; see ListPage. */
+  listTasks(query: ListQuery): Promise<ListPage>;
+
+  /** Every route that any task was ever admitted under. */
+  routeKeys(): Promise<readonly string[]>;
+  /**
+   * Ready tasks of a route in order, strictly after `after`. Cost does not depend on the backlog. Sees also every
+   * commit of this process that was begun before the call: a window filled from it must not miss one in flight.
+   */
+  readyTasks(routeKey: string, after: ReadyPosition | null, limit: number): Promise<readonly ReadyTask[]>;
+
+  /** Tasks whose timer is due at `now` (epoch ms) or before, earliest first, strictly after the position given. */
+  dueTasks(now: number, after: DueTask | null, limit: number): Promise<readonly DueTask[]>;
+  /** The earliest timer of any task in epoch ms; null when none runs. */
+  earliestTimer(): Promise<number | null>;
+
+  loadSession(sessionId: string): Promise<SessionRow | null>;
+  /** Sessions not gone, all of them if `expiredBefore` is null, else those with `expiresAt` strictly below it. */
+  sessions(expiredBefore: number | null, limit: number): Promise<readonly SessionRow[]>;
+  /** The sessions that hold the lease of any task, each once. */
+  leaseHolders(): Promise<readonly string[]>;
+  /** Tasks whose lease a session holds, in admission order, after the one given. */
+  tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly StoredTask[]>;
+
+  /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
+  secret(): Promise<string>;
+
+  close(): Promise<void>;
+}

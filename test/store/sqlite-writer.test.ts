@@ -1,0 +1,95 @@
+// The commit path against a connection of the test's own, where SQLite can be made to fail at a chosen point.
+
+import { join } from 'node:path';
+import type { Database } from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { encodeBatch } from '../../src/store/sqlite/batch-message.js';
+import { KnownTasks } from '../../src/store/sqlite/known-tasks.js';
+import { openForWriting } from '../../src/store/sqlite/open-database.js';
+import { settingsOf } from '../../src/store/sqlite/settings.js';
+import { Writer } from '../../src/store/sqlite/writer.js';
+import { temporaryFolder } from '../contract/engines.js';
+import { type Step, claimed, completed, joined, planOf, sessionRow, submitted } from '../contract/sample-plans.js';
+
+describe('the writer', () => {
+  let db: Database;
+  let writer: Writer;
+
+  beforeEach(() => {
+    db = openForWriting(settingsOf({ path: join(temporaryFolder(), 'reeve.db') }));
+    writer = new Writer(db);
+  });
+
+  afterEach(() => {
+    db.close();
+  });
+
+  const commit = (...steps: readonly Step[]) => writer.commit(encodeBatch(steps.map(({ plan }) => plan)));
+  const count = (table: string) => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+
+  it('keeps WAL, a sync per commit, and no rule of its own about foreign keys', () => {
+    const read = (name: string) => db.pragma(name, { simple: true });
+    expect([read('journal_mode'), read('synchronous'), read('foreign_keys')]).toEqual(['wal', 2, 0]);
+  });
+
+  it('rolls the whole batch back when a statement fails, and goes on from where it was', () => {
+    const session = planOf({ sessions: [{ kind: 'open', session: sessionRow('s') }] });
+    const first = submitted();
+    commit(first);
+    db.exec(`CREATE TRIGGER broken BEFORE INSERT ON tasks WHEN NEW.task_id = 'poison'
+             BEGIN SELECT RAISE(ABORT, 'injected'); END`);
+    const batch = [claimed(first.record), { ...first, plan: session }, submitted({ queue: 'new route' })];
+    expect(() => commit(...batch, submitted({ taskId: 'poison' }))).toThrow(
+      expect.objectContaining({ name: 'StoreError', failure: 'unavailable' }) as Error,
+    );
+    expect([count('tasks'), count('task_keys'), count('history'), count('sessions'), count('routes')]).toEqual([
+      1, 1, 1, 0, 1,
+    ]);
+    expect(writer.sessions.get('s')).toBeNull();
+    expect([...writer.routes.keys()].length).toBe(1);
+    expect(commit(...batch)).toEqual({ firstSequence: 2, lost: [] });
+  });
+
+  it('is fatal when COMMIT itself fails', () => {
+    db.exec(`CREATE TABLE parents (id INTEGER PRIMARY KEY);
+             CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+             CREATE TRIGGER orphan AFTER INSERT ON tasks BEGIN INSERT INTO children VALUES (1); END;`);
+    db.pragma('foreign_keys = ON');
+    expect(() => commit(submitted())).toThrow(expect.objectContaining({ failure: 'fatal' }) as Error);
+    expect(count('tasks')).toBe(0);
+  });
+
+  it('never trusts what it remembers over what is stored', () => {
+    const task = submitted();
+    commit(task);
+    db.exec('UPDATE tasks SET version = 5');
+    expect(() => commit(claimed(task.record))).toThrow(expect.objectContaining({ failure: 'unavailable' }) as Error);
+    const again = commit(claimed(task.record));
+    expect(again.lost).toEqual([[0, { kind: 'conflict', subject: 'record', id: task.record.admission.taskId }]]);
+  });
+
+  it('finds out about tasks that it no longer remembers', () => {
+    const known = new KnownTasks(db, 2);
+    const steps = Array.from({ length: 7 }, () => submitted());
+    commit(...steps);
+    for (const round of [1, 2]) {
+      for (const [at, { record }] of steps.entries()) {
+        expect([round, known.get(record.admission.taskId)]).toEqual([round, { order: at + 1, version: 1 }]);
+      }
+    }
+    expect(known.get('nobody')).toBeNull();
+  });
+
+  it('starts from what is stored', () => {
+    const task = submitted();
+    commit(task, claimed(task.record));
+    const other = new Writer(db);
+    const claim = claimed(task.record);
+    expect(other.commit(encodeBatch([completed(claim.record).plan]))).toEqual({ firstSequence: 3, lost: [] });
+    expect(other.commit(encodeBatch([joined(submitted().plan, submitted().plan)]))).toEqual({
+      firstSequence: 6,
+      lost: [],
+    });
+    expect([...other.routes.keys()]).toEqual([...writer.routes.keys()]);
+  });
+});
