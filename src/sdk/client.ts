@@ -1,0 +1,38 @@
+/**
+ * `reeve/client`: submit, read, follow and stop tasks.
+ *
+ *     const reeve = connect('127.0.0.1:7450');
+ *     const { task } = await reeve.submit({ kind: 'agent', key: 'order-17', args: { prompt: '…' } });
+ *     const done = await reeve.result(task.id);
+ */
+import { type ConnectOptions, ReeveClient } from './client/reeve-client.js';
+
+/** A client of the server at `address`, `host:port`. Connects with its first call. */
+export function connect(address: string, options: ConnectOptions = {}): ReeveClient {
+  return new ReeveClient(address, options);
+}
+
+export type { CallSettings, ConnectOptions, ReeveClient } from './client/reeve-client.js';
+export type { TaskEvent } from './client/event.js';
+export type {
+  Applied,
+  Cancelled,
+  CancelOptions,
+  ReasonInput,
+  ResumeOptions,
+  Transitioned,
+  TransitionOptions,
+} from './client/requests.js';
+export type { Intent } from './client/intent.js';
+export type { EventsOptions, ListOptions, TaskFilter } from './client/listing.js';
+export { TaskCancelled, TaskFailed, TaskNotCompleted, TaskSkipped, TaskTimedOut } from './client/result.js';
+export type { CallerActor, PolicySettings, RetrySettings, Submission } from './client/submission.js';
+export type { SubmitAllOptions, SubmitVerdict } from './client/submit-all.js';
+export type { Submitted } from './client/submitted.js';
+export type { Actor, EventRef, Generation, Reason, Task, TaskErrorInfo, TaskName } from './client/task.js';
+export type { WatchedEvent, WatchOptions, WatchScope } from './client/watch.js';
+export type { ExecutionTargetWord, TaskStatusWord, TaskViewWord } from './client/words.js';
+export { isTerminal } from './client/words.js';
+export type { JsonObject, JsonValue } from './transport/json.js';
+export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';
+export { isReeveError, ReeveError, type ReeveErrorReason } from './transport/reeve-error.js';

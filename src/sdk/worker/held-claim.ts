@@ -1,0 +1,148 @@
+/**
+ * One claim that this worker holds: its numbered events between being said and being answered, and how far it is.
+ * Only values; sending is the outbox's, judging the server's.
+ */
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { type Claim as ClaimMessage, WorkerEventSchema } from '../../gen/reeve/v1/worker_service_pb.js';
+import { Backoff } from '../transport/backoff.js';
+import type { ReeveError } from '../transport/reeve-error.js';
+import { Claim } from './claim.js';
+import type { SettlementWord } from './notices.js';
+import { StopSignal } from './stop-signal.js';
+
+export type Saying = Exclude<MessageInitShape<typeof WorkerEventSchema>['event'], undefined | { case: undefined }>;
+
+export interface NumberedEvent {
+  readonly seq: number;
+  /** A WorkerEvent, encoded once for every time it may have to be sent. */
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * - `open`: its handler runs, or has stopped and waits for the authority (deadline) or the release (drain).
+ * - `settling`: the settlement is said and not yet answered.
+ * - `releasing`: handed back, not yet answered.
+ * - `over`: settled, released or lost. Nothing it says is sent.
+ */
+export type ClaimPhase = 'open' | 'settling' | 'releasing' | 'over';
+
+interface Barrier {
+  readonly seq: number;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class HeldClaim {
+  readonly taskId: string;
+  readonly epoch: bigint;
+  readonly generation: number;
+  readonly kind: string;
+  readonly claim: Claim<never>;
+  phase: ClaimPhase = 'open';
+  /** Its handler has not ended. */
+  running = false;
+  /** Said and unanswered, in order. */
+  events: NumberedEvent[] = [];
+  /** The number of the last event said. */
+  lastSeq = 0;
+  /** The highest number sent on the current stream. */
+  sentThrough = 0;
+  /** The highest number whose verdict has come. */
+  answeredThrough = 0;
+  /** It is on the outbox's list. */
+  dirty = false;
+  /** Said `blocked` last; AEP wants `started` before most other words. */
+  blocked = false;
+  outputs = 0;
+  outputBytes = 0;
+  settledAs: SettlementWord | null = null;
+  settlement: Saying | null = null;
+  /** Settlements refused so far. */
+  refusals = 0;
+  /** The cancel to send receipts for. */
+  cancellationToken: string | null = null;
+  acknowledged = false;
+  /** The first refusal that `committed` has not told. */
+  refusal: ReeveError | null = null;
+  private waits: Backoff | null = null;
+  private readonly onObserved: (held: HeldClaim) => void;
+  private stopSignal: StopSignal | null = null;
+  private barriers: Barrier[] = [];
+
+  constructor(message: ClaimMessage, onObserved: (held: HeldClaim) => void) {
+    this.taskId = message.taskId;
+    this.epoch = message.epoch;
+    this.generation = message.generation;
+    this.kind = message.actionKind;
+    this.claim = new Claim(message);
+    this.onObserved = onObserved;
+  }
+
+  get stop(): StopSignal {
+    return (this.stopSignal ??= new StopSignal(() => this.onObserved(this)));
+  }
+
+  /** Between settlements that are asked again. */
+  get backoff(): Backoff {
+    return (this.waits ??= new Backoff({ initialMs: 250, maximumMs: 15_000 }));
+  }
+
+  /** Gives the event its number and keeps it until it is answered. */
+  number(saying: Saying): NumberedEvent {
+    const { taskId, generation, epoch } = this;
+    const seq = ++this.lastSeq;
+    const eventSeq = BigInt(seq);
+    const message = create(WorkerEventSchema, { taskId, generation, epoch, eventSeq, event: saying });
+    const event = { seq, bytes: toBinary(WorkerEventSchema, message) };
+    this.events.push(event);
+    return event;
+  }
+
+  /** Events that the current stream has not carried yet begin here in `events`. */
+  get firstUnsent(): number {
+    const first = this.events[0];
+    return first === undefined ? 0 : Math.max(0, this.sentThrough + 1 - first.seq);
+  }
+
+  /** Forgets what is judged; returns it. */
+  answer(through: number): readonly NumberedEvent[] {
+    if (through <= this.answeredThrough) return [];
+    this.answeredThrough = through;
+    this.sentThrough = Math.max(this.sentThrough, through);
+    let count = 0;
+    while (count < this.events.length && (this.events[count]?.seq ?? 0) <= through) count += 1;
+    return this.events.splice(0, count);
+  }
+
+  /** Wakes whoever waits in `committed`, once the refusals of the same verdict are noted. */
+  wakeCommitted(): void {
+    if (this.barriers.length === 0) return;
+    const due = this.barriers.filter(({ seq }) => seq <= this.answeredThrough);
+    this.barriers = this.barriers.filter(({ seq }) => seq > this.answeredThrough);
+    for (const barrier of due) {
+      const { refusal } = this;
+      this.refusal = null;
+      if (refusal === null) barrier.resolve();
+      else barrier.reject(refusal);
+    }
+  }
+
+  /** Everything said so far is judged. Throws the first refusal among it. */
+  committed(): Promise<void> {
+    if (this.phase === 'over') return Promise.reject(this.stop.reason ?? new Error('the claim is over'));
+    return new Promise((resolve, reject) => {
+      this.barriers.push({ seq: this.lastSeq, resolve, reject });
+      this.wakeCommitted();
+    });
+  }
+
+  /** Nothing is awaited any more. Returns what was never answered. */
+  end(): readonly NumberedEvent[] {
+    this.phase = 'over';
+    const { events, barriers } = this;
+    this.events = [];
+    this.barriers = [];
+    for (const barrier of barriers) barrier.reject(this.stop.reason ?? new Error('the claim is over'));
+    return events;
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * What a worker says, between the saying and its verdict: numbered per claim, coalesced into one frame per turn,
+ * kept until answered and sent again on the next stream. Bounded: `room` is where sayers wait.
+ */
+import { WorkRequestSchema, WorkerEventsSchema } from '../../gen/reeve/v1/worker_service_pb.js';
+import { encodeFrame, type FrameShape, MAX_FRAME_BYTES, sizeInFrame } from '../transport/frame-bytes.js';
+import type { HeldClaim, NumberedEvent, Saying } from './held-claim.js';
+
+/** Where frames of events go while a stream is attached. */
+export interface EventSink {
+  /** False while the stream's buffer is full; `outbox.flush` is called when it has drained. */
+  readonly writable: boolean;
+  readonly maxFrameBytes: number;
+  nextFrameId(): number;
+  send(frame: Uint8Array): void;
+}
+
+export interface OutboxLimits {
+  /** Events said and unanswered, beyond which handlers wait. Default 16,384. */
+  readonly maxUnansweredEvents?: number;
+  /** The same in bytes. Default 8 MiB. */
+  readonly maxUnansweredBytes?: number;
+}
+
+const shape: FrameShape = {
+  frameIdField: WorkRequestSchema.field.frameId.number,
+  wrapperField: WorkRequestSchema.field.events.number,
+  itemField: WorkerEventsSchema.field.events.number,
+};
+
+export class Outbox {
+  private readonly maxEvents: number;
+  private readonly maxBytes: number;
+  private sink: EventSink | null = null;
+  private dirty: HeldClaim[] = [];
+  private scheduled = false;
+  private unansweredEvents = 0;
+  private unansweredBytes = 0;
+  private waiting: (() => void)[] = [];
+
+  constructor({ maxUnansweredEvents = 16_384, maxUnansweredBytes = 8 * 1024 * 1024 }: OutboxLimits = {}) {
+    this.maxEvents = maxUnansweredEvents;
+    this.maxBytes = maxUnansweredBytes;
+  }
+
+  /** Nothing said is unanswered. */
+  get isEmpty(): boolean {
+    return this.unansweredEvents === 0;
+  }
+
+  /** Numbers the event and sends it with whatever else is said in this turn. Ignored when the claim is over. */
+  say(held: HeldClaim, saying: Saying): void {
+    if (held.phase === 'over') return;
+    const { bytes } = held.number(saying);
+    this.unansweredEvents += 1;
+    this.unansweredBytes += bytes.length;
+    this.mark(held);
+  }
+
+  /**
+   * Null when there is room for more, as a rule; else resolves when there is. To be awaited after each saying, so
+   * that what is kept exceeds the limits by no more than one event per running handler.
+   */
+  room(): Promise<void> | null {
+    if (this.hasRoom) return null;
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  answered(held: HeldClaim, through: number): void {
+    this.forget(held.answer(through));
+  }
+
+  /** The claim is over; what it said and nobody answered is dropped. */
+  drop(held: HeldClaim): void {
+    this.forget(held.end());
+  }
+
+  /** Sends again, on the next turn, what is unanswered. */
+  sendAgain(held: HeldClaim): void {
+    held.sentThrough = held.answeredThrough;
+    if (held.events.length > 0) this.mark(held);
+  }
+
+  attach(sink: EventSink): void {
+    this.sink = sink;
+    this.flush();
+  }
+
+  detach(): void {
+    this.sink = null;
+  }
+
+  /** Sends what there is, as far as the stream takes it. */
+  flush(): void {
+    this.scheduled = false;
+    const { sink, dirty } = this;
+    if (sink === null || dirty.length === 0) return;
+    const maxBytes = Math.min(sink.maxFrameBytes, MAX_FRAME_BYTES);
+    let items: Uint8Array[] = [];
+    let bytes = 0;
+    const send = () => {
+      if (items.length > 0) sink.send(encodeFrame(shape, sink.nextFrameId(), items));
+      items = [];
+      bytes = 0;
+    };
+    let done = 0;
+    outer: for (const held of dirty) {
+      const { events } = held;
+      for (let index = held.firstUnsent; index < events.length; index += 1) {
+        const event = events[index];
+        if (event === undefined) break;
+        const size = sizeInFrame(event.bytes.length);
+        if (bytes + size > maxBytes) send();
+        // Looked at per frame only: what has been taken into one goes out.
+        if (items.length === 0 && !sink.writable) break outer;
+        items.push(event.bytes);
+        bytes += size;
+        held.sentThrough = event.seq;
+      }
+      held.dirty = false;
+      done += 1;
+    }
+    send();
+    this.dirty = done === dirty.length ? [] : dirty.slice(done);
+  }
+
+  private get hasRoom(): boolean {
+    return this.unansweredEvents < this.maxEvents && this.unansweredBytes < this.maxBytes;
+  }
+
+  private mark(held: HeldClaim): void {
+    if (!held.dirty) {
+      held.dirty = true;
+      this.dirty.push(held);
+    }
+    if (this.scheduled) return;
+    this.scheduled = true;
+    // After the I/O of this turn, so that accepted, started and completed of a quick handler are one frame.
+    setImmediate(() => this.flush());
+  }
+
+  private forget(events: readonly NumberedEvent[]): void {
+    if (events.length === 0) return;
+    this.unansweredEvents -= events.length;
+    for (const { bytes } of events) this.unansweredBytes -= bytes.length;
+    if (this.waiting.length === 0 || !this.hasRoom) return;
+    for (const resolve of this.waiting.splice(0)) resolve();
+  }
+}

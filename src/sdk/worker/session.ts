@@ -1,0 +1,244 @@
+/**
+ * One worker's presence over all its streams: Hello, re-attach with what is held, back-off, a new session when the
+ * old one is gone. It must not give up a claim because a stream broke; only the server says that a session is over.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import type { CancelReceiptSchema, ServerDrain, Welcome } from '../../gen/reeve/v1/worker_service_pb.js';
+import { Backoff } from '../transport/backoff.js';
+import { fromRefusal, ReeveError } from '../transport/reeve-error.js';
+import { durationToMs } from '../transport/time.js';
+import { Attachment, type HelloInit, type WorkFrame } from './attachment.js';
+import type { ClaimBook } from './claim-book.js';
+import type { HeldClaim } from './held-claim.js';
+import type { OpenLink } from './link.js';
+import type { Tell } from './notices.js';
+import type { Outbox } from './outbox.js';
+import type { WorkTerms } from './work-terms.js';
+
+export interface SessionOptions {
+  readonly open: OpenLink;
+  /** Who is there; slots and re-attach are added here. */
+  readonly hello: HelloInit;
+  readonly book: ClaimBook;
+  readonly outbox: Outbox;
+  readonly terms: WorkTerms;
+  readonly tell: Tell;
+  /** False when the Hello asks for no linger: a session then ends with its stream. */
+  readonly reattaches: boolean;
+}
+
+/** What no second Hello would change. Only before the first Welcome: later it may be a passing mishap. */
+const HOPELESS: ReadonlySet<status> = new Set([
+  status.UNAUTHENTICATED,
+  status.PERMISSION_DENIED,
+  status.UNIMPLEMENTED,
+  status.INVALID_ARGUMENT,
+]);
+/** For the server to answer what is outstanding after a half-close, ms. */
+const FLUSH_TIMEOUT_MS = 5_000;
+
+export class Session {
+  /** Resolves with the first Welcome. */
+  readonly ready: Promise<void>;
+  /** The name that others see; empty before the first Welcome. */
+  alias = '';
+  private readonly backoff = new Backoff({ initialMs: 100, maximumMs: 5_000 });
+  private identity: { readonly sessionId: string; readonly sessionSecret: string } | null = null;
+  /** The stream under way, welcomed or not. */
+  private current: Attachment | null = null;
+  private welcomed = false;
+  private everWelcomed = false;
+  private slots: number;
+  private slotsSaid: number;
+  private draining = false;
+  private closing = false;
+  private notBeforeMs = 0;
+  private wake: () => void = () => undefined;
+  private markReady: () => void = () => undefined;
+
+  constructor(private readonly options: SessionOptions) {
+    this.slots = options.hello.slots ?? 0;
+    this.slotsSaid = this.slots;
+    this.ready = new Promise((resolve) => (this.markReady = resolve));
+  }
+
+  /** Resolves after `close`. @throws ReeveError when the server will not have this worker. */
+  async run(): Promise<void> {
+    while (!this.closing) {
+      const ending = await this.attachOnce();
+      if (this.closing) return;
+      const waitMs = this.afterEnd(ending);
+      this.options.tell({ type: 'detached', error: ending, retryInMs: waitMs });
+      await this.pause(waitMs);
+    }
+  }
+
+  /** Absolute: how many claims to hold at once. */
+  setSlots(slots: number): void {
+    this.slots = slots;
+    this.saySlots();
+  }
+
+  receipts(receipts: MessageInitShape<typeof CancelReceiptSchema>[]): void {
+    // Without a stream they are not missed: the cancel comes again after the re-attach.
+    if (this.welcomed) this.current?.say({ case: 'cancelReceipts', value: { receipts } });
+  }
+
+  /** No more claims, in this and every later attachment. */
+  drain(): void {
+    if (this.draining) return;
+    this.draining = true;
+    if (this.welcomed) this.current?.say({ case: 'drain', value: {} });
+  }
+
+  /** Hands back what is `releasing`; again after every re-attach until it is answered. */
+  release(held: Iterable<HeldClaim>): void {
+    if (!this.welcomed) return;
+    const claims = [...held].map(({ taskId, generation, epoch }) => ({ taskId, generation, epoch }));
+    // What was said last, a checkpoint perhaps, goes first.
+    this.options.outbox.flush();
+    this.current?.release(claims);
+  }
+
+  /** Lets the server answer what is outstanding, for at most so long, and ends. */
+  async close(timeoutMs: number): Promise<void> {
+    this.closing = true;
+    this.wake();
+    const { current } = this;
+    if (current === null) return;
+    if (this.welcomed) current.halfClose();
+    const patienceMs = this.welcomed ? timeoutMs : 0;
+    const timer = setTimeout(() => current.give('the server did not end the stream'), patienceMs);
+    await current.ended;
+    clearTimeout(timer);
+  }
+
+  private attachOnce(): Promise<ReeveError> {
+    const { open, book, outbox, tell } = this.options;
+    const helloSentAtMs = Date.now();
+    const attachment: Attachment = new Attachment(open, this.hello(), {
+      onWelcome: (welcome) => this.onWelcome(attachment, welcome, helloSentAtMs),
+      onWork: (frame) => this.onWork(frame),
+      onRenewed: (sentAtMs) => this.options.terms.renew(sentAtMs),
+      onUnknownFrame: (frameId) => tell({ type: 'frame_refused', frameId, error: unsupported }),
+      onDrain: () => outbox.flush(),
+      onEnd: () => {
+        this.welcomed = false;
+        this.current = null;
+        outbox.detach();
+      },
+      held: () => [...book.held].map(({ taskId, epoch }) => ({ taskId, epoch })),
+    });
+    this.current = attachment;
+    return attachment.ended;
+  }
+
+  private hello(): HelloInit {
+    const { hello, book } = this.options;
+    this.slotsSaid = this.slots;
+    const base = { ...hello, slots: this.slots };
+    if (this.identity === null) return base;
+    const held = [...book.held].map(({ taskId, epoch, answeredThrough }) => ({
+      taskId,
+      epoch,
+      answeredThrough: BigInt(answeredThrough),
+    }));
+    return { ...base, reattach: { ...this.identity, held } };
+  }
+
+  private onWelcome(attachment: Attachment, welcome: Welcome, helloSentAtMs: number): void {
+    const { book, outbox, terms, tell } = this.options;
+    const resumed = this.identity !== null;
+    this.identity = { sessionId: welcome.sessionId, sessionSecret: welcome.sessionSecret };
+    this.alias = welcome.sessionAlias;
+    this.welcomed = true;
+    this.everWelcomed = true;
+    this.backoff.reset();
+    terms.read(welcome, helloSentAtMs);
+    if (resumed) book.reconcile(welcome.leasesKept, welcome.leasesLost);
+    outbox.attach(attachment);
+    if (this.draining) {
+      attachment.say({ case: 'drain', value: {} });
+      this.release([...book.held].filter(({ phase }) => phase === 'releasing'));
+    }
+    this.saySlots();
+    tell({ type: 'attached', sessionAlias: this.alias, attachment: Number(welcome.attachment), resumed });
+    this.markReady();
+  }
+
+  private onWork(frame: WorkFrame): void {
+    const { book, tell } = this.options;
+    switch (frame.case) {
+      case 'claims':
+        return book.take(frame.value.claims);
+      case 'verdicts':
+        return book.judge(frame.value.verdicts);
+      case 'cancels':
+        return book.cancel(frame.value.cancels);
+      case 'leasesLost':
+        return book.loseAllOf(frame.value.losses);
+      case 'drain':
+        return this.onServerDrain(frame.value);
+      case 'rejection': {
+        const { frameId, refusal } = frame.value;
+        const error = refusal === undefined ? unsupported : fromRefusal(refusal);
+        tell({ type: 'frame_refused', frameId: Number(frameId), error });
+        // It may have carried events. They are numbered, so saying them all again is safe.
+        if (error.retryable) setTimeout(() => book.sayAgain(), error.retryAfterMs ?? 250);
+      }
+    }
+  }
+
+  private onServerDrain({ reconnectAfter }: ServerDrain): void {
+    const reconnectInMs = durationToMs(reconnectAfter) ?? 0;
+    const { current } = this;
+    this.notBeforeMs = performance.now() + reconnectInMs;
+    this.options.tell({ type: 'server_draining', reconnectInMs });
+    setTimeout(() => {
+      if (current === null || current !== this.current) return;
+      // Half-closed, so that what was said is answered before the next stream says it again.
+      this.options.outbox.detach();
+      current.halfClose();
+      const timer = setTimeout(() => current.give('the draining server did not end the stream'), FLUSH_TIMEOUT_MS);
+      void current.ended.then(() => clearTimeout(timer));
+    }, reconnectInMs);
+  }
+
+  /** What an ended stream means for the session; how long to wait before the next, ms. */
+  private afterEnd(ending: ReeveError): number {
+    const { book, reattaches, tell } = this.options;
+    if (!this.everWelcomed && HOPELESS.has(ending.code)) throw ending;
+    if (ending.reason === 'SESSION_GONE' || (!reattaches && this.identity !== null)) {
+      this.identity = null;
+      tell({ type: 'session_lost', claims: book.loseEverything('session_expired') });
+    }
+    const waitMs = this.backoff.next(ending.retryAfterMs);
+    const drainLeftMs = this.notBeforeMs - performance.now();
+    // A drain has spread its workers already.
+    return ending.code === status.OK && drainLeftMs > -FLUSH_TIMEOUT_MS ? Math.max(0, drainLeftMs) : waitMs;
+  }
+
+  private saySlots(): void {
+    if (!this.welcomed || this.draining || this.slots === this.slotsSaid) return;
+    this.slotsSaid = this.slots;
+    this.current?.say({ case: 'slots', value: { slots: this.slots } });
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      if (this.closing) this.wake();
+    });
+  }
+}
+
+const unsupported = new ReeveError({
+  reason: 'UNSUPPORTED',
+  code: status.UNIMPLEMENTED,
+  message: 'a kind of frame that is not known here',
+});
