@@ -1,0 +1,138 @@
+/**
+ * Every option of the server, once: its flag, its environment variable, its key in reeve.yaml, its default and unit.
+ * `serve --help`, the environment, the file and the documentation are all read from this table.
+ */
+import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
+import { LOG_LEVELS, type LogLevel } from './log.js';
+import { type ReadOption, readChoice, readList, readSpan, readText, readWhole } from './option-values.js';
+
+export interface ServerConfig {
+  /** `host:port`; port 0 takes a free one. */
+  readonly listen: string;
+  /** `sqlite:PATH`, or `memory:` under `reeve dev` only. */
+  readonly store: string;
+  readonly logLevel: LogLevel;
+  /** Kinds beside the built-in ones. */
+  readonly actionKinds: readonly string[];
+  readonly acceptTimeoutMs: number;
+  readonly drainGraceMs: number;
+  readonly drainReconnectMs: number;
+  readonly connectionAgeMs: number;
+  readonly connectionAgeGraceMs: number;
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+  readonly cacheMib: number;
+}
+
+export interface OptionSpec<Value> {
+  /** With its dashes, `--drain-grace`. */
+  readonly flag: string;
+  readonly env: string;
+  readonly yaml: string;
+  /** What stands for the value in help: `<span>`, `<host:port>`. */
+  readonly placeholder: string;
+  /** The default, as it would be written. */
+  readonly default: string;
+  readonly description: string;
+  readonly read: ReadOption<Value>;
+}
+
+export type OptionTable = { readonly [Name in keyof ServerConfig]: OptionSpec<ServerConfig[Name]> };
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+export const OPTIONS: OptionTable = {
+  listen: {
+    ...named('listen', '<host:port>', '127.0.0.1:7450', 'Where to listen for gRPC; port 0 takes a free one'),
+    read: readText,
+  },
+  store: {
+    ...named('store', '<url>', 'sqlite:./reeve.db', 'The store: sqlite:PATH (memory: with reeve dev only)'),
+    read: readText,
+  },
+  logLevel: {
+    ...named('log-level', '<level>', 'info', `What to log, as JSON lines on standard output: ${LOG_LEVELS.join(', ')}`),
+    read: readChoice(LOG_LEVELS),
+  },
+  actionKinds: {
+    ...named('action-kinds', '<kinds>', '', 'Action kinds beside the built-in ones, separated by commas'),
+    read: readList,
+  },
+  acceptTimeoutMs: {
+    ...named(
+      'accept-timeout',
+      '<span>',
+      `${DEFAULT_ACCEPT_TIMEOUT_MS / SECOND_MS}s`,
+      'How long a worker may take to accept a claim before it is handed back',
+    ),
+    read: readSpan(100, HOUR_MS),
+  },
+  drainGraceMs: {
+    ...named(
+      'drain-grace',
+      '<span>',
+      '25s',
+      'How long a stopping server keeps its streams, so that workers can finish or move',
+    ),
+    read: readSpan(0, DAY_MS),
+  },
+  drainReconnectMs: {
+    ...named(
+      'drain-reconnect',
+      '<span>',
+      '1s',
+      'How long workers wait at least before they reconnect elsewhere, when the server is going',
+    ),
+    read: readSpan(0, HOUR_MS),
+  },
+  connectionAgeMs: {
+    ...named(
+      'connection-age',
+      '<span>',
+      '30m',
+      'How old a connection may get, ± 10 % by chance, before its client is told to make another',
+    ),
+    read: readSpan(SECOND_MS, 24 * DAY_MS),
+  },
+  connectionAgeGraceMs: {
+    ...named('connection-age-grace', '<span>', '5m', 'How long calls of an old connection may go on after that'),
+    read: readSpan(SECOND_MS, 24 * DAY_MS),
+  },
+  keepaliveMs: {
+    ...named('keepalive', '<span>', '20s', 'How often a silent connection is asked whether its peer is alive'),
+    read: readSpan(SECOND_MS, HOUR_MS),
+  },
+  keepaliveTimeoutMs: {
+    ...named(
+      'keepalive-timeout',
+      '<span>',
+      '10s',
+      'How long the peer may take to answer before the connection is closed',
+    ),
+    read: readSpan(SECOND_MS, HOUR_MS),
+  },
+  cacheMib: {
+    ...named('cache', '<MiB>', '256', 'Memory for records of live tasks'),
+    read: readWhole(8, 65_536),
+  },
+};
+
+function named(
+  name: string,
+  placeholder: string,
+  standard: string,
+  description: string,
+): Omit<OptionSpec<never>, 'read'> {
+  const snake = name.replaceAll('-', '_');
+  return {
+    flag: `--${name}`,
+    env: `REEVE_${snake.toUpperCase()}`,
+    yaml: snake,
+    placeholder,
+    default: standard,
+    description,
+  };
+}

@@ -1,0 +1,130 @@
+/**
+ * The composition root: a store, the authority over it, the dispatcher and the timers beside it, the services in front
+ * (architecture.md). Owns the order in which they start and stop, and what a store that must not be used any more
+ * does to the process. It decides nothing about tasks.
+ */
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { Authority } from '../authority/authority.js';
+import { Dispatcher } from '../dispatcher/dispatcher.js';
+import { QuietPeriod } from '../dispatcher/quiet-period.js';
+import { TaskService } from '../gen/reeve/v1/task_service_pb.js';
+import { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
+import { buildActionKindRegistry } from '../kernel/admission/action-kinds.js';
+import { type Clock, systemClock } from '../lib/clock.js';
+import { type Random, systemRandom } from '../lib/random.js';
+import { TaskFeed } from '../services/task-feed.js';
+import { taskService } from '../services/task-service.js';
+import { WorkStreams } from '../services/worker-service.js';
+import type { TaskStore } from '../store/task-store.js';
+import { TaskTimers } from '../timers/task-timers.js';
+import { TokenMint } from '../wire/opaque-token.js';
+import { CallFailures } from './call-failures.js';
+import { bindService } from './grpc-binding.js';
+import { grpcLimits } from './grpc-limits.js';
+import { Health } from './health.js';
+import { type Log, openLog } from './log.js';
+import { openStore } from './open-store.js';
+import { ConfigError } from './option-values.js';
+import type { ServerConfig } from './options.js';
+import { addReflection } from './reflection.js';
+import { drain } from './shutdown.js';
+
+export interface StartOptions {
+  /** Allows the memory store. */
+  readonly dev?: boolean;
+  readonly log?: Log;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Instead of the one that the configuration names; closed at the stop all the same. */
+  readonly store?: TaskStore;
+  /** The store must not be used any more. Default: the process exits 70 after the log line. */
+  readonly onFatal?: (error: unknown) => void;
+}
+
+export interface RunningServer {
+  /** `host:port` as clients reach it. */
+  readonly address: string;
+  readonly port: number;
+  /**
+   * Stops in order: no claims, Drain frames, the grace for workers to finish or move, commits flushed, streams closed,
+   * store closed. Resolves when all is closed; a second call waits for the first.
+   */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** EX_SOFTWARE of sysexits.h: the restart tells the truth. */
+const FATAL_EXIT_CODE = 70;
+/** Long enough for the callers of the last batch to be told that its outcome is not known. */
+const FATAL_EXIT_DELAY_MS = 200;
+
+/** Throws ConfigError for what is wrong with the configuration, StoreError when the store cannot be opened. */
+export async function startServer(config: ServerConfig, options: StartOptions = {}): Promise<RunningServer> {
+  const log = options.log ?? openLog(config.logLevel);
+  const clock = options.clock ?? systemClock;
+  const kinds = buildActionKindRegistry(config.actionKinds.map((kind) => ({ kind })));
+  if (!kinds.ok) throw new ConfigError(`${kinds.refusal.field}: ${kinds.refusal.detail}`);
+  const onDefect = (error: unknown): void => log.error({ err: error }, 'an invariant was broken');
+  const onFatal = (error: unknown): void => {
+    log.fatal({ err: error }, 'the store must not be used any more; the process ends');
+    (options.onFatal ?? exitSoon)(error);
+  };
+  const store = options.store ?? (await openStore(config.store, options.dev ?? false));
+  const authority = await Authority.open({
+    store,
+    clock,
+    random: options.random ?? systemRandom,
+    acceptTimeoutMs: config.acceptTimeoutMs,
+    cacheBytes: config.cacheMib * 1_048_576,
+    onFatal,
+    onDefect,
+  });
+  const quiet = new QuietPeriod(clock);
+  const dispatcher = new Dispatcher({ authority, quiet, onError: onDefect });
+  const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
+  const feed = new TaskFeed(authority);
+  const tokens = new TokenMint(await store.secret());
+
+  const server = new Server(grpcLimits(config));
+  const failures = new CallFailures(log);
+  const health = new Health([TaskService.typeName, WorkerService.typeName]);
+  bindService(server, TaskService, taskService({ authority, kinds: kinds.value, feed, tokens, onDefect }), failures);
+  const streams = new WorkStreams({ authority, dispatcher, acceptTimeoutMs: config.acceptTimeoutMs, onDefect });
+  bindService(server, WorkerService, streams.handlers(), failures);
+  health.addTo(server);
+  addReflection(server, [TaskService, WorkerService]);
+
+  const parts = { log, clock, server, health, dispatcher, streams, timers, quiet, feed, authority, store };
+  quiet.start();
+  let port: number;
+  try {
+    await dispatcher.start();
+    timers.start();
+    port = await listen(server, config.listen);
+  } catch (error) {
+    await drain(parts, 0, 0);
+    throw error;
+  }
+  const address = `${config.listen.slice(0, config.listen.lastIndexOf(':'))}:${port}`;
+  health.serving();
+  log.info({ address, store: config.store.split(':')[0] }, 'ready');
+
+  let stopping: Promise<void> | null = null;
+  return {
+    address,
+    port,
+    stop: (graceMs) => (stopping ??= drain(parts, graceMs, config.drainReconnectMs)),
+  };
+}
+
+function exitSoon(): void {
+  setTimeout(() => process.exit(FATAL_EXIT_CODE), FATAL_EXIT_DELAY_MS);
+}
+
+function listen(server: Server, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+      if (error === null) resolve(port);
+      else reject(new ConfigError(`listen: cannot listen on ${address}`));
+    });
+  });
+}

@@ -1,0 +1,61 @@
+/**
+ * ListEvents: a task's history, oldest first, over all its generations, and on request what was said and not applied
+ * (task_service.proto). A page stays below the size of a frame.
+ */
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { Authority } from '../authority/authority.js';
+import { EventSchema } from '../gen/reeve/v1/event_pb.js';
+import type { ListEventsRequest, ListEventsResponseSchema } from '../gen/reeve/v1/task_service_pb.js';
+import { diagnosticMessage } from '../wire/diagnostic-codec.js';
+import { eventMessage } from '../wire/event-codec.js';
+import { MAX_FRAME_BYTES } from '../wire/frame-limits.js';
+import { readPageSize } from '../wire/list-codec.js';
+import type { Fields } from '../wire/message-fields.js';
+import { malformedField } from '../wire/refusal-error.js';
+import { requiredTaskId } from '../wire/transition-codec.js';
+import { valueOf } from './task-views.js';
+
+const ITEM_OVERHEAD_BYTES = 8;
+/** 2 KiB each at most. */
+const MAX_DIAGNOSTICS = 200;
+
+type Response = Fields<typeof ListEventsResponseSchema>;
+
+export class EventLists {
+  constructor(private readonly authority: Authority) {}
+
+  async listEvents(request: ListEventsRequest): Promise<Response> {
+    const taskId = requiredTaskId('task_id', request.taskId);
+    const pageSize = readPageSize(request.pageSize);
+    const after = Number(request.afterEventNumber);
+    if (!Number.isSafeInteger(after) || after < 0) throw malformedField('after_event_number', 'must be 0 or more');
+    const { admission } = valueOf(await this.authority.get(taskId));
+    // One more than asked for tells whether there are more.
+    const page = valueOf(await this.authority.history(taskId, after, pageSize + 1, MAX_FRAME_BYTES));
+    const events: ReturnType<typeof create<typeof EventSchema>>[] = [];
+    let room = MAX_FRAME_BYTES;
+    let last = after;
+    for (const { event, sequence } of page.slice(0, pageSize)) {
+      if (!request.aepOnly || event.aep !== null) {
+        const message = create(EventSchema, eventMessage(admission, event, sequence));
+        room -= toBinary(EventSchema, message).length + ITEM_OVERHEAD_BYTES;
+        if (room < 0 && events.length > 0) break;
+        events.push(message);
+      }
+      last = event.number;
+    }
+    const hasMore = await this.hasMore(taskId, last, page.at(-1)?.event.number ?? after);
+    const diagnostics = !hasMore && request.includeDiagnostics ? await this.diagnostics(taskId) : [];
+    return { events, hasMore, diagnostics };
+  }
+
+  /** The page of the store is bounded in bytes too, so its end is not the end of the history. */
+  private async hasMore(taskId: string, last: number, lastRead: number): Promise<boolean> {
+    if (last < lastRead) return true;
+    return valueOf(await this.authority.history(taskId, last, 1, 1)).length > 0;
+  }
+
+  private async diagnostics(taskId: string): Promise<ReturnType<typeof diagnosticMessage>[]> {
+    return (await this.authority.store.readDiagnostics(taskId, MAX_DIAGNOSTICS)).map(diagnosticMessage);
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * TaskService: every method of the contract and the file that answers it. Owns what of the contract this version does
+ * not serve: it says so, by name.
+ */
+import type { Authority } from '../authority/authority.js';
+import type { TaskService } from '../gen/reeve/v1/task_service_pb.js';
+import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
+import type { TokenMint } from '../wire/opaque-token.js';
+import type { Handlers } from './call.js';
+import { Cancels } from './cancel.js';
+import { Gets } from './get.js';
+import { Intents } from './intents.js';
+import { EventLists } from './list-events.js';
+import { Lists } from './list.js';
+import { ReceiptWaits } from './receipt-waits.js';
+import { Resumes } from './resume.js';
+import { submitStreamHandler } from './submit-stream.js';
+import { Submissions } from './submit.js';
+import type { TaskFeed } from './task-feed.js';
+import { TaskViews } from './task-views.js';
+import { Transitions } from './transition.js';
+import { notServed } from './unserved.js';
+import { watchHandler } from './watch.js';
+
+export interface TaskServiceContext {
+  readonly authority: Authority;
+  readonly kinds: ActionKindRegistry;
+  readonly feed: TaskFeed;
+  readonly tokens: TokenMint;
+  readonly onDefect: (error: unknown) => void;
+}
+
+export function taskService(context: TaskServiceContext): Handlers<typeof TaskService> {
+  const { authority, kinds, feed, tokens } = context;
+  const views = new TaskViews(authority);
+  const intents = new Intents(authority);
+  const submissions = new Submissions(authority, kinds, views);
+  const transitions = new Transitions(authority, intents, views);
+  const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
+  const resumes = new Resumes(authority, intents, views);
+  const gets = new Gets(authority, views);
+  const lists = new Lists(authority, views, tokens);
+  const eventLists = new EventLists(authority);
+  return {
+    submit: (request, call) => submissions.submit(request, call),
+    submitBatch: (request, call) => submissions.submitBatch(request, call),
+    submitStream: submitStreamHandler({ ...context, submissions }),
+    transition: (request, call) => transitions.transition(request, call),
+    cancel: (request, call) => cancels.cancel(request, call),
+    resume: (request, call) => resumes.resume(request, call),
+    get: (request) => gets.get(request),
+    list: (request) => lists.list(request),
+    listEvents: (request) => eventLists.listEvents(request),
+    watch: watchHandler(context),
+    cancelBatch: () => notServed('CancelBatch'),
+    updatePolicy: () => notServed('UpdatePolicy'),
+    explain: () => notServed('Explain'),
+  };
+}

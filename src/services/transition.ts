@@ -1,0 +1,80 @@
+/**
+ * Transition: one typed intent under the guards the caller states, committed or judged dry, with what is allowed from
+ * there (task_service.proto; lifecycle.md sections 3 and 4). A guard that does not hold is an answer.
+ */
+import type { Authority } from '../authority/authority.js';
+import type { TransitionRequest, TransitionResponseSchema } from '../gen/reeve/v1/task_service_pb.js';
+import { Conflict } from '../gen/reeve/v1/task_service_pb.js';
+import type { LeaseProof } from '../kernel/intent.js';
+import { type View, statuses, views } from '../wire/enum-tables.js';
+import type { Fields } from '../wire/message-fields.js';
+import { RefusalError } from '../wire/refusal-error.js';
+import { type IntentCommand, readTransition } from '../wire/transition-codec.js';
+import { allowedIntents } from './allowed-intents.js';
+import type { CallContext } from './call.js';
+import { type IntentResult, resultOf } from './intent-answers.js';
+import type { Intents } from './intents.js';
+import type { TaskViews } from './task-views.js';
+
+type Response = Fields<typeof TransitionResponseSchema>;
+
+export class Transitions {
+  constructor(
+    private readonly authority: Authority,
+    private readonly intents: Intents,
+    private readonly views: TaskViews,
+  ) {}
+
+  async transition(request: TransitionRequest, context: CallContext): Promise<Response> {
+    const view = views.readOr('view', request.view, 'basic' as const);
+    const command = readTransition(request);
+    const proof = this.intents.proofOf(command.taskId, command.lease, command.guards.generationId);
+    const result = request.validateOnly
+      ? await this.validate(command, context)
+      : await resultOf(this.authority, await this.intents.apply(command, context, remembers));
+    return this.response(result, view, proof, request.validateOnly);
+  }
+
+  /** As if it were sent: a refusal is thrown, a conflict told, and nothing is committed. */
+  private async validate(command: IntentCommand, context: CallContext): Promise<IntentResult> {
+    const { record, decision } = await this.intents.judge(command, context);
+    switch (decision.kind) {
+      case 'refused':
+        throw new RefusalError(decision.refusal);
+      case 'conflict': {
+        const { guard } = decision;
+        return resultOf(this.authority, { kind: 'conflict', guard, observed: decision.observed, record });
+      }
+      case 'applied':
+      case 'unchanged':
+        return {
+          kind: 'unchanged',
+          replayed: false,
+          conflict: Conflict.NONE,
+          previousStatus: record.status,
+          currentStatus: decision.kind === 'applied' ? decision.record.status : record.status,
+          record,
+          fact: null,
+        };
+    }
+  }
+
+  private async response(result: IntentResult, view: View, proof: LeaseProof | null, dry: boolean): Promise<Response> {
+    const { record, fact } = result;
+    return {
+      // What was asked for stands committed, by this call, by the same key before, or by another's request.
+      applied: result.kind !== 'conflict' && !dry,
+      conflict: result.conflict,
+      replayed: result.replayed,
+      previousStatus: statuses.value(result.previousStatus),
+      currentStatus: statuses.value(result.currentStatus),
+      task: await this.views.show(record, view),
+      ...(fact ?? {}),
+      allowed: allowedIntents(record, proof, this.authority.now()),
+    };
+  }
+}
+
+function remembers(outcome: { readonly kind: string }): boolean {
+  return outcome.kind === 'applied' || outcome.kind === 'unchanged';
+}

@@ -1,0 +1,103 @@
+/**
+ * Frames of claims, written by hand: one claim per task and attempt, so one of the most frequent messages there is
+ * (worker_service.proto, Claims; field numbers as there).
+ */
+import type { TaskRecord } from '../kernel/record.js';
+import { executionTargets } from './enum-tables.js';
+import { MAX_FRAME_BYTES } from './frame-limits.js';
+import { ProtoWriter } from './proto-writer.js';
+
+/** A committed claim as a worker is to see it. */
+export interface ClaimToSend {
+  readonly record: TaskRecord;
+  readonly epoch: number;
+  readonly leaseToken: string;
+  readonly cancellationToken: string;
+  readonly checkpointJson: string | null;
+  readonly inputJson: string | null;
+  /** Epoch ms; null: none. */
+  readonly deadlineAt: number | null;
+}
+
+/** About what a claim takes besides its JSON texts. */
+const CLAIM_OVERHEAD_BYTES = 1_024;
+/** In ASCII a character is a byte; elsewhere up to three, and then a frame is split a little late. */
+const writer = new ProtoWriter();
+
+/** In bytes, about. */
+export function claimWeight(claim: ClaimToSend): number {
+  const { argsJson } = claim.record.admission.application;
+  return CLAIM_OVERHEAD_BYTES + argsJson.length + (claim.checkpointJson?.length ?? 0) + (claim.inputJson?.length ?? 0);
+}
+
+/** The claims in lists that each fit a frame. A claim that is larger than a frame by itself goes alone. */
+export function splitClaims<Claim extends ClaimToSend>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
+  const lists: Claim[][] = [];
+  let list: Claim[] = [];
+  let size = 0;
+  for (const claim of claims) {
+    const weight = claimWeight(claim);
+    if (list.length > 0 && size + weight > MAX_FRAME_BYTES) {
+      lists.push(list);
+      list = [];
+      size = 0;
+    }
+    list.push(claim);
+    size += weight;
+  }
+  if (list.length > 0) lists.push(list);
+  return lists;
+}
+
+/** An encoded WorkResponse. */
+export function claimsFrame(frameId: number, claims: readonly ClaimToSend[]): Uint8Array {
+  writer.integer(1, frameId);
+  const frame = writer.begin(2);
+  for (const claim of claims) writeClaim(claim);
+  writer.end(frame);
+  return writer.take();
+}
+
+function writeClaim(claim: ClaimToSend): void {
+  const { record, epoch } = claim;
+  const { admission, policy } = record;
+  const { application } = admission;
+  const start = writer.begin(1);
+  writer.string(1, admission.taskId);
+  writer.integer(2, epoch);
+  writer.integer(3, record.generation);
+  writer.integer(4, record.attempt);
+  writer.string(5, application.actionKind);
+  writer.string(6, application.argsJson);
+  writer.string(7, claim.cancellationToken);
+  writer.string(8, claim.leaseToken);
+  writer.string(9, record.generationId);
+  writer.string(10, admission.queue);
+  writer.string(11, admission.namespace);
+  writer.integer(12, executionTargets.value(application.executionTarget));
+  writer.integer(13, policy.retry.maxAttempts);
+  if (claim.deadlineAt !== null) writeTimestamp(14, claim.deadlineAt);
+  for (const key in admission.traceContext) writeEntry(15, key, admission.traceContext[key] ?? '');
+  writer.string(16, claim.checkpointJson ?? '');
+  writer.string(17, claim.inputJson ?? '');
+  for (const capability of application.requiredCapabilities) writer.string(18, capability);
+  if (application.libraryRef !== null) writer.string(19, application.libraryRef);
+  if (application.libraryContentHash !== null) writer.string(20, application.libraryContentHash);
+  for (const key in policy.labels) writeEntry(21, key, policy.labels[key] ?? '');
+  writer.end(start);
+}
+
+function writeEntry(field: number, key: string, value: string): void {
+  const start = writer.begin(field);
+  writer.string(1, key);
+  writer.string(2, value);
+  writer.end(start);
+}
+
+function writeTimestamp(field: number, epochMs: number): void {
+  const start = writer.begin(field);
+  const seconds = Math.floor(epochMs / 1_000);
+  writer.integer(1, seconds);
+  writer.integer(2, (epochMs - seconds * 1_000) * 1_000_000);
+  writer.end(start);
+}
