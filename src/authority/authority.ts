@@ -1,0 +1,247 @@
+/**
+ * The authority: the one way in which anything about a task changes (architecture.md, "One writer").
+ * Every binding, timer, schedule and worker sends its intents here; it judges, commits and publishes them, and reads
+ * on behalf of everybody. It owns no rules (the kernel does) and no rows (the store does).
+ */
+import type { Submission } from '../kernel/admission/submission.js';
+import type { TaskRecord } from '../kernel/record.js';
+import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { Clock } from '../lib/clock.js';
+import type { Random } from '../lib/random.js';
+import type { SessionWrite } from '../store/commit-plan.js';
+import type { ListPage, ListQuery, StoredEvent, StoredTask, TaskStore } from '../store/task-store.js';
+import { taskNotFound } from './batch.js';
+import type { ClaimSource } from './claim-source.js';
+import { Committer } from './committer.js';
+import { type IntentAnswer, type IntentRequest, IntentWork } from './intent-work.js';
+import { LeaseTokens } from './lease-tokens.js';
+import { type CommitListener, Publisher } from './publisher.js';
+import { type CacheRead, RecordCache } from './record-cache.js';
+import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
+import { type SessionAnswer, SessionWork } from './session-work.js';
+import { storeRefusal, recordDamaged } from './store-refusal.js';
+import { type SubmitAnswer, SubmitWork } from './submit-work.js';
+
+/** A worker confirms a claim within this time, or it is handed back. */
+export const DEFAULT_ACCEPT_TIMEOUT_MS = 5_000;
+/** What the record cache may hold. */
+export const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024;
+
+export interface AuthorityOptions {
+  readonly store: TaskStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly acceptTimeoutMs?: number;
+  readonly cacheBytes?: number;
+  /** The store must not be used any more; the process is expected to end. */
+  readonly onFatal: (error: unknown) => void;
+  /** A broken invariant or a failing listener; the service goes on. */
+  readonly onDefect: (error: unknown) => void;
+}
+
+/** A value read, or the refusal that stands for it. */
+export type Read<Value> =
+  { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly refusal: Refusal };
+
+export class Authority {
+  private readonly committer: Committer;
+  private readonly publisher: Publisher;
+  private readonly cache: RecordCache;
+  private readonly newId: () => string;
+  private readonly outageListeners = new Set<() => void>();
+  /** Submissions whose key was taken, until the task that holds it is read. */
+  private readonly resolving = new Set<Promise<void>>();
+
+  private constructor(
+    private readonly options: AuthorityOptions,
+    readonly tokens: LeaseTokens,
+  ) {
+    const { store, clock, random, onFatal, onDefect } = options;
+    this.newId = () => random.uuidV7();
+    this.cache = new RecordCache(options.cacheBytes ?? DEFAULT_CACHE_BYTES);
+    this.publisher = new Publisher(onDefect);
+    this.committer = new Committer({
+      store,
+      clock,
+      cache: this.cache,
+      publisher: this.publisher,
+      newBatchId: this.newId,
+      acceptTimeoutMs: options.acceptTimeoutMs ?? DEFAULT_ACCEPT_TIMEOUT_MS,
+      onFatal,
+      onDefect,
+      onOutage: () => {
+        for (const listener of this.outageListeners) listener();
+      },
+    });
+  }
+
+  /** Throws StoreError when the store does not answer. */
+  static async open(options: AuthorityOptions): Promise<Authority> {
+    return new Authority(options, new LeaseTokens(await options.store.secret()));
+  }
+
+  get store(): TaskStore {
+    return this.options.store;
+  }
+
+  get clock(): Clock {
+    return this.options.clock;
+  }
+
+  get random(): Random {
+    return this.options.random;
+  }
+
+  /** Epoch ms, the store's clock. */
+  now(): number {
+    return this.options.clock.nowMs();
+  }
+
+  /** Told of every commit, in commit order, after it. Returns the call that ends the subscription. */
+  subscribe(listener: CommitListener): () => void {
+    return this.publisher.subscribe(listener);
+  }
+
+  /** Told whenever the store does not answer, and when it answers again: silence proves nothing for a while. */
+  subscribeToOutages(listener: () => void): () => void {
+    this.outageListeners.add(listener);
+    return () => this.outageListeners.delete(listener);
+  }
+
+  useClaims(source: ClaimSource): void {
+    this.committer.useClaims(source);
+  }
+
+  wakeForClaims(): void {
+    this.committer.wakeForClaims();
+  }
+
+  /** Runs a read so that it sees everything judged so far, also what is only now being committed. */
+  readBehindBatch(read: () => void): void {
+    this.committer.readBehindBatch(read);
+  }
+
+  /** Admits a task once (section 5). `settle` is called exactly once, after the commit. */
+  submit(submission: Submission, settle: (answer: SubmitAnswer) => void): void {
+    this.committer.enqueue(
+      new SubmitWork(
+        submission,
+        { newId: this.newId, resolveDuplicate: (work, taskId) => this.resolveDuplicate(work, taskId) },
+        this.once(settle),
+      ),
+    );
+  }
+
+  /** Judges one intent on one task (sections 3 and 4). Never rejects: a failure is an answer. */
+  apply(request: IntentRequest): Promise<IntentAnswer> {
+    return new Promise((resolve) => {
+      const find = this.store.findLedgerEntry.bind(this.store);
+      this.committer.enqueue(new IntentWork(request, find, resolve));
+    });
+  }
+
+  /** Judges what a worker says about its claim (section 7). `settle` is called exactly once, after the commit. */
+  report(request: ReportRequest, settle: (outcome: ReportOutcome) => void): void {
+    this.committer.enqueue(new ReportWork(request, this.once(settle)));
+  }
+
+  /** Changes a session; `lost` when its guard did not hold. */
+  writeSession(write: SessionWrite): Promise<SessionAnswer> {
+    return new Promise((resolve) => this.committer.enqueue(new SessionWork(write, resolve)));
+  }
+
+  /** The record as the store has it after this call was made. */
+  async get(taskId: string): Promise<Read<TaskRecord>> {
+    const cached = this.cache.get(taskId);
+    if (cached !== undefined) return { ok: true, value: cached };
+    return this.read(taskId, async () => {
+      const [task] = await this.store.loadTasks([taskId]);
+      return readRecord(task ?? null, taskId);
+    });
+  }
+
+  async findTaskId(namespace: string, idempotencyKey: string): Promise<Read<string>> {
+    return this.read(null, async () => {
+      const taskId = await this.store.findTaskId(namespace, idempotencyKey);
+      if (taskId !== null) return { ok: true, value: taskId };
+      return {
+        ok: false,
+        refusal: refuse('TASK_NOT_FOUND', 'no task was admitted under this key', {
+          namespace,
+          idempotency_key: idempotencyKey,
+        }),
+      };
+    });
+  }
+
+  /** Events above `afterNumber`, ascending; see TaskStore.readHistory for the bounds. */
+  async history(
+    taskId: string,
+    afterNumber: number,
+    limit: number,
+    maxBytes: number,
+  ): Promise<Read<readonly StoredEvent[]>> {
+    return this.read(taskId, async () => ({
+      ok: true,
+      value: await this.store.readHistory(taskId, afterNumber, limit, maxBytes),
+    }));
+  }
+
+  async event(taskId: string, eventNumber: number): Promise<Read<StoredEvent | null>> {
+    return this.read(taskId, async () => ({ ok: true, value: await this.store.readEvent(taskId, eventNumber) }));
+  }
+
+  async list(query: ListQuery): Promise<Read<ListPage>> {
+    return this.read(null, async () => ({ ok: true, value: await this.store.listTasks(query) }));
+  }
+
+  /** For records that are read elsewhere (a ready window) and kept at hand for the decisions that follow. */
+  beginRead(): CacheRead {
+    return this.cache.beginRead();
+  }
+
+  /** Refuses new work and resolves once all that was accepted is committed and answered. Leaves the store open. */
+  async stop(): Promise<void> {
+    await this.committer.stop();
+    await Promise.all(this.resolving);
+  }
+
+  private resolveDuplicate(work: SubmitWork, taskId: string): void {
+    const resolved = this.get(taskId).then((original) => {
+      this.resolving.delete(resolved);
+      if (original.ok) work.resolve(original.value);
+      else work.refuse(original.refusal);
+    });
+    this.resolving.add(resolved);
+  }
+
+  /** A callback that fails harms nobody else, and is not called again. */
+  private once<Answer>(settle: (answer: Answer) => void): (answer: Answer) => void {
+    let settled = false;
+    return (answer) => {
+      if (settled) return;
+      settled = true;
+      try {
+        settle(answer);
+      } catch (error) {
+        this.options.onDefect(error);
+      }
+    };
+  }
+
+  private async read<Value>(taskId: string | null, reading: () => Promise<Read<Value>>): Promise<Read<Value>> {
+    try {
+      return await reading();
+    } catch (error) {
+      const refusal = storeRefusal(error, taskId);
+      if (refusal.reason === 'INTERNAL') this.options.onDefect(error);
+      return { ok: false, refusal };
+    }
+  }
+}
+
+function readRecord(task: StoredTask | null, taskId: string): Read<TaskRecord> {
+  if (task === null) return { ok: false, refusal: taskNotFound(taskId) };
+  if (task.kind === 'damaged') return { ok: false, refusal: recordDamaged(taskId) };
+  return { ok: true, value: task.record };
+}

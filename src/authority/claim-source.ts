@@ -1,0 +1,42 @@
+/**
+ * Where claims come from: the dispatcher, seen from the committer. It pairs ready tasks with sessions from memory;
+ * the committer judges each pairing like any other intent and commits it before anybody is told.
+ */
+import type { TaskRecord } from '../kernel/record.js';
+
+/** One pairing of a ready task with a session that has a free slot; its credit is already taken. */
+export interface Assignment {
+  readonly taskId: string;
+  readonly sessionId: string;
+  readonly attachment: number;
+  readonly worker: string;
+  readonly sessionTtlMs: number;
+}
+
+export type ClaimFailure =
+  /** The task is not claimable (any more). */
+  | 'stale'
+  /** The task was changed by another writer; it may still be claimable. */
+  | 'record'
+  /** The session is not what it was. */
+  | 'session'
+  /** The store did not answer. */
+  | 'store';
+
+export interface ClaimSource {
+  /** A task became claimable in the batch being made; it may be assigned in this very batch. */
+  offer(record: TaskRecord): void;
+  /** The next pairing, or null when no free slot has a ready task. */
+  next(): Assignment | null;
+  /** The claim is committed and was published. */
+  kept(assignment: Assignment): void;
+  /** The pairing came to nothing: its credit goes back. */
+  failed(assignment: Assignment, why: ClaimFailure): void;
+}
+
+export const NO_CLAIMS: ClaimSource = {
+  offer: () => undefined,
+  next: () => null,
+  kept: () => undefined,
+  failed: () => undefined,
+};

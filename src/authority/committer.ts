@@ -1,0 +1,330 @@
+/**
+ * The committer: group commit. While one batch is being synced the next gathers; every batch is judged on what the
+ * one before left, written in one transaction and answered only after it (architecture.md, promises C1 and C10).
+ * It must never answer before the commit, write while an earlier outcome is unknown, or let one work stop the others.
+ */
+import { readyOrder } from '../kernel/placement.js';
+import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { Clock } from '../lib/clock.js';
+import { type CommitBatch, MAX_PLANS_PER_BATCH, type PlanVerdict } from '../store/commit-plan.js';
+import { StoreError } from '../store/store-error.js';
+import type { TaskStore } from '../store/task-store.js';
+import { Batch } from './batch.js';
+import { BatchRecords } from './batch-records.js';
+import { type ClaimSource, NO_CLAIMS } from './claim-source.js';
+import { ClaimWork } from './claim-work.js';
+import { commitBatch } from './commit-outcome.js';
+import type { Publisher } from './publisher.js';
+import type { RecordCache } from './record-cache.js';
+import { commitRefusal, storeRefusal, storeUnavailable } from './store-refusal.js';
+import type { Unit } from './unit.js';
+import { MAX_JUDGEMENTS, type Work } from './work.js';
+
+/** Works waiting for a batch; beyond it callers are told OVERLOADED. */
+export const MAX_WAITING_WORKS = 32_768;
+export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+/** Works judged into one batch; leaves room for the claims that follow from them. */
+const MAX_WORKS_PER_BATCH = MAX_PLANS_PER_BATCH / 2;
+const OVERLOAD_RETRY_MS = 250;
+
+interface Waiting {
+  readonly work: Work;
+  judgements: number;
+}
+
+export interface CommitterOptions {
+  readonly store: TaskStore;
+  readonly clock: Clock;
+  readonly cache: RecordCache;
+  readonly publisher: Publisher;
+  readonly newBatchId: () => string;
+  readonly acceptTimeoutMs: number;
+  /** A defect or a store that must not be used any more; the process is expected to end. */
+  readonly onFatal: (error: unknown) => void;
+  readonly onDefect: (error: unknown) => void;
+  /** The store did not answer, or answers again. */
+  readonly onOutage: () => void;
+}
+
+export class Committer {
+  private waiting: Waiting[] = [];
+  private waitingBytes = 0;
+  private running = false;
+  private claimsWanted = false;
+  private stopped = false;
+  /** After a fatal failure: the store is not called again. */
+  private ended = false;
+  private claims: ClaimSource = NO_CLAIMS;
+  private building = false;
+  private deferred: (() => void)[] = [];
+  private idle: (() => void)[] = [];
+
+  constructor(private readonly options: CommitterOptions) {}
+
+  useClaims(source: ClaimSource): void {
+    this.claims = source;
+  }
+
+  /** Queues a work. It is answered through its own callbacks, exactly once. */
+  enqueue(work: Work): void {
+    if (this.ended) return this.refuse(work, storeUnavailable());
+    if (this.stopped) return this.refuse(work, refuse('DRAINING', 'the service is stopping; retry with the same key'));
+    const full = this.waiting.length >= MAX_WAITING_WORKS || this.waitingBytes + work.weightBytes > MAX_WAITING_BYTES;
+    if (full && work.essential !== true) return this.refuse(work, overloaded());
+    this.await(work, 0);
+    this.wake();
+  }
+
+  private await(work: Work, judgements: number): void {
+    this.waiting.push({ work, judgements });
+    this.waitingBytes += work.weightBytes;
+  }
+
+  /** There may be pairings to claim though nothing else happened: credit came back, or a window was filled. */
+  wakeForClaims(): void {
+    this.claimsWanted = true;
+    this.wake();
+  }
+
+  /**
+   * Runs `read` so that it sees everything judged so far: at once between batches, otherwise as soon as the commit of
+   * the batch in the making was begun.
+   */
+  readBehindBatch(read: () => void): void {
+    if (this.building) this.deferred.push(read);
+    else read();
+  }
+
+  /** Refuses new works and resolves once everything queued before is answered. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    if (!this.running) return;
+    await new Promise<void>((resolve) => this.idle.push(resolve));
+  }
+
+  private wake(): void {
+    if (this.running) return;
+    this.running = true;
+    // After the I/O of this turn, so that what arrived together is committed together.
+    setImmediate(() => void this.run());
+  }
+
+  private async run(): Promise<void> {
+    try {
+      while (!this.ended && (this.waiting.length > 0 || (this.claimsWanted && !this.stopped))) {
+        this.claimsWanted = false;
+        await this.runBatch(this.take());
+      }
+    } catch (error) {
+      this.ended = true;
+      this.refuseWaiting(storeUnavailable());
+      this.options.onFatal(error);
+    } finally {
+      this.running = false;
+      for (const resolve of this.idle.splice(0)) resolve();
+    }
+  }
+
+  private take(): Waiting[] {
+    if (this.waiting.length <= MAX_WORKS_PER_BATCH) {
+      const all = this.waiting;
+      this.waiting = [];
+      this.waitingBytes = 0;
+      return all;
+    }
+    const taken = this.waiting.splice(0, MAX_WORKS_PER_BATCH);
+    for (const { work } of taken) this.waitingBytes -= work.weightBytes;
+    return taken;
+  }
+
+  private async runBatch(taken: readonly Waiting[]): Promise<void> {
+    this.building = true;
+    try {
+      await this.buildAndCommit(taken);
+    } finally {
+      this.endBuilding();
+    }
+  }
+
+  /** The commit of the batch was begun, or there will be none: what was to be read behind it is read now. */
+  private endBuilding(): void {
+    this.building = false;
+    for (const read of this.deferred.splice(0)) read();
+  }
+
+  private async buildAndCommit(taken: readonly Waiting[]): Promise<void> {
+    const judgements = new Map(taken.map((waiting) => [waiting.work, waiting.judgements]));
+    const records = new BatchRecords(this.options.store, this.options.cache);
+    const spoiled = new Set<Work>();
+    try {
+      await this.prefetch(taken, records, spoiled);
+    } catch (error) {
+      const refusal = this.readFailed(error);
+      for (const { work } of taken) if (!spoiled.has(work)) this.refuse(work, refusal);
+      if (error instanceof StoreError && error.failure === 'fatal') throw error;
+      return;
+    }
+    const batch = new Batch(this.options.clock.nowMs(), (taskId) => records.get(taskId));
+    for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch);
+    await this.claim(batch, records, judgements);
+    await this.commit(batch, judgements);
+  }
+
+  /** Loads the records that the works need and the cache lacks, and what else they ask for. */
+  private async prefetch(taken: readonly Waiting[], records: BatchRecords, spoiled: Set<Work>): Promise<void> {
+    const others: Promise<void>[] = [];
+    for (const { work } of taken) {
+      if (work.taskId !== null) records.need(work.taskId);
+      if (work.prefetch !== undefined) others.push(this.prefetchOf(work, spoiled));
+    }
+    await Promise.all([records.load(), ...others]);
+  }
+
+  /** Throws only what concerns the whole store; what else goes wrong spoils this work alone. */
+  private async prefetchOf(work: Work, spoiled: Set<Work>): Promise<void> {
+    try {
+      await work.prefetch?.();
+    } catch (error) {
+      if (error instanceof StoreError && error.failure !== 'damaged') throw error;
+      if (!(error instanceof StoreError)) this.options.onDefect(error);
+      spoiled.add(work);
+      this.refuse(work, storeRefusal(error, work.taskId));
+    }
+  }
+
+  /** What those are told who wait for a read that failed. */
+  private readFailed(error: unknown): Refusal {
+    if (error instanceof StoreError) this.options.onOutage();
+    else this.options.onDefect(error);
+    return storeRefusal(error);
+  }
+
+  private judge(work: Work, batch: Batch): void {
+    try {
+      work.judge(batch);
+    } catch (error) {
+      // A defect in one rule must not stop the others; what it left behind in a draft is not trusted.
+      this.options.onDefect(error);
+      this.refuse(work, refuse('INTERNAL', 'an invariant was broken; nothing was changed'));
+      if (work.taskId === null) return;
+      batch.discard(work.taskId, (other) => {
+        if (other !== work) this.await(other, 0);
+      });
+    }
+  }
+
+  /** Pairs what became ready, in this batch or before, with free slots; the claims join the same transaction. */
+  private async claim(batch: Batch, records: BatchRecords, judgements: Map<Work, number>): Promise<void> {
+    if (this.stopped) return;
+    for (const unit of batch.units) {
+      const { draft } = unit;
+      if (draft === null || draft.events.length === 0) continue;
+      if (readyOrder(draft.record) !== null) this.claims.offer(draft.record);
+    }
+    const works: ClaimWork[] = [];
+    for (let room = MAX_PLANS_PER_BATCH - batch.units.length; room > 0; room--) {
+      const assignment = this.claims.next();
+      if (assignment === null) break;
+      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs));
+      const { taskId } = assignment;
+      if (batch.unitOf(taskId) === undefined) records.need(taskId);
+      if (room === 1) this.claimsWanted = true;
+    }
+    try {
+      await records.load();
+    } catch (error) {
+      const refusal = this.readFailed(error);
+      for (const work of works) this.refuse(work, refusal);
+      return;
+    }
+    for (const work of works) {
+      judgements.set(work, 0);
+      this.judge(work, batch);
+    }
+  }
+
+  private async commit(batch: Batch, judgements: ReadonlyMap<Work, number>): Promise<void> {
+    const planned: Unit[] = [];
+    const plans = [];
+    for (const unit of batch.units) {
+      const plan = unit.plan();
+      if (plan === null) {
+        for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(null));
+        continue;
+      }
+      planned.push(unit);
+      plans.push(plan);
+    }
+    if (plans.length === 0) return;
+    const commit: CommitBatch = { batchId: this.options.newBatchId(), plans };
+    const { store, clock, onOutage } = this.options;
+    const committing = commitBatch(store, clock, commit, onOutage, (refusal) => {
+      // The outcome may stay unknown for long: the callers are told so, and nothing else is written meanwhile.
+      for (const unit of planned) for (const work of unit.impatient()) this.refuse(work, refusal);
+      this.refuseWaiting(storeUnavailable());
+    });
+    this.endBuilding();
+    const outcome = await committing;
+    if (outcome.kind === 'failed') {
+      const refusal = commitRefusal(outcome.error);
+      for (const unit of planned) {
+        if (unit.base !== null) this.options.cache.drop(unit.base.admission.taskId);
+        for (const { work } of unit.answers) this.refuse(work, refusal);
+      }
+      if (outcome.error.failure === 'fatal') throw outcome.error;
+      return;
+    }
+    planned.forEach((unit, index) => {
+      const verdict = outcome.verdicts[index];
+      if (verdict !== undefined) this.settle(unit, verdict, judgements);
+    });
+  }
+
+  private settle(unit: Unit, verdict: PlanVerdict, judgements: ReadonlyMap<Work, number>): void {
+    if (verdict.kind === 'committed') {
+      const commit = unit.committed(verdict);
+      if (commit !== null) {
+        this.options.cache.committed(commit.record);
+        this.options.publisher.publish(commit);
+      }
+      for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
+      return;
+    }
+    if (unit.base !== null) this.options.cache.drop(unit.base.admission.taskId);
+    for (const { work } of unit.answers) {
+      this.guarded(() => {
+        if (work.lost(verdict) === 'answered') return;
+        const judged = (judgements.get(work) ?? 0) + 1;
+        if (judged < MAX_JUDGEMENTS) return this.await(work, judged);
+        work.refuse(refuse('CONTENTION', 'other writers kept winning the race; retry with the same key'));
+      });
+    }
+  }
+
+  private refuseWaiting(refusal: Refusal): void {
+    const waiting = this.waiting;
+    this.waiting = [];
+    this.waitingBytes = 0;
+    for (const { work } of waiting) this.refuse(work, refusal);
+  }
+
+  private refuse(work: Work, refusal: Refusal): void {
+    this.guarded(() => work.refuse(refusal));
+  }
+
+  /** A work that fails at being told must not keep the others from it. */
+  private guarded(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.options.onDefect(error);
+    }
+  }
+}
+
+function overloaded(): Refusal {
+  return refuse('OVERLOADED', 'too much is waiting to be committed; retry after the delay given', {
+    resource: 'commits',
+    retry_after_ms: String(OVERLOAD_RETRY_MS),
+  });
+}

@@ -1,0 +1,29 @@
+/**
+ * What a failure of the store means to whoever asked (lifecycle.md section 4, step 11). A write whose end is not known
+ * says so; a read that failed changed nothing, whatever the store will be good for afterwards.
+ */
+import { type Refusal, refuse } from '../kernel/refusal.js';
+import { StoreError } from '../store/store-error.js';
+
+/** After a commit that failed. */
+export function commitRefusal({ failure }: StoreError): Refusal {
+  return failure === 'unavailable'
+    ? storeUnavailable()
+    : refuse('OUTCOME_UNKNOWN', 'whether this was committed is not known; retry with the same key');
+}
+
+/** After a read that failed: nothing was changed. Anything but a StoreError is a defect. */
+export function storeRefusal(error: unknown, taskId: string | null = null): Refusal {
+  if (!(error instanceof StoreError)) return refuse('INTERNAL', 'an invariant was broken; nothing was changed');
+  return error.failure === 'damaged' && taskId !== null ? recordDamaged(taskId) : storeUnavailable();
+}
+
+export function storeUnavailable(): Refusal {
+  return refuse('STORE_UNAVAILABLE', 'the store does not answer; nothing was changed; retry with the same key');
+}
+
+export function recordDamaged(taskId: string): Refusal {
+  return refuse('RECORD_DAMAGED', 'the stored record of this task cannot be trusted; it is refused until repaired', {
+    task_id: taskId,
+  });
+}

@@ -1,0 +1,141 @@
+/**
+ * The work of admitting: one insert-or-return decision per (namespace, key) (ADR D2, lifecycle.md section 5).
+ * The store's own check of the key is the decision; what it answers `duplicate` is compared and replayed or refused.
+ */
+import { applicationDifference } from '../kernel/admission/application-difference.js';
+import { policyDifferences } from '../kernel/admission/policy.js';
+import type { Submission } from '../kernel/admission/submission.js';
+import type { Cause } from '../kernel/cause.js';
+import { Draft } from '../kernel/draft.js';
+import type { Admission, TaskRecord } from '../kernel/record.js';
+import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { PlanVerdict } from '../store/commit-plan.js';
+import type { Batch } from './batch.js';
+import type { Unit } from './unit.js';
+import type { Work } from './work.js';
+
+export type SubmitAnswer =
+  | { readonly kind: 'created'; readonly record: TaskRecord; readonly sequence: number }
+  /** The key was seen before with the same application; policy that differs was ignored. */
+  | { readonly kind: 'replayed'; readonly record: TaskRecord; readonly ignoredPolicyFields: readonly string[] }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export interface SubmitContext {
+  readonly newId: () => string;
+  /** Answers a submission whose key the store knows: loads the task and compares. */
+  readonly resolveDuplicate: (work: SubmitWork, taskId: string) => void;
+}
+
+export class SubmitWork implements Work {
+  readonly taskId = null;
+  readonly weightBytes: number;
+  private readonly assignedId: string;
+  /** Whether the unit it joined is that of its key, not just that of the id it wants. */
+  private byKey = true;
+
+  constructor(
+    readonly submission: Submission,
+    private readonly context: SubmitContext,
+    private readonly settle: (answer: SubmitAnswer) => void,
+  ) {
+    this.assignedId = submission.taskId ?? context.newId();
+    this.weightBytes = 1_024 + submission.application.argsJson.length;
+  }
+
+  judge(batch: Batch): void {
+    const { submission } = this;
+    const { namespace, idempotencyKey, policy } = submission;
+    const named = submission.taskId === null ? undefined : batch.unitOf(submission.taskId);
+    const holder = batch.admitted(namespace, idempotencyKey) ?? named;
+    if (holder?.draft) return this.join(holder, holder.draft.record);
+    this.byKey = true;
+    const admission = admissionOf(submission, this.assignedId, batch.now);
+    const notBeforeAt = policy.notBeforeAtMs !== null && policy.notBeforeAtMs > batch.now ? policy.notBeforeAtMs : null;
+    const unit = batch.admit(Draft.admit(admission, this.context.newId(), notBeforeAt, causeOf(submission)));
+    unit.answer(this, (commit) => {
+      if (commit !== null) this.settle({ kind: 'created', record: commit.record, sequence: commit.firstSequence });
+    });
+  }
+
+  /** The batch has the task of this key, or another that takes the id this one wants. */
+  private join(holder: Unit, record: TaskRecord): void {
+    const { submission } = this;
+    const { namespace, idempotencyKey, taskId } = record.admission;
+    this.byKey = namespace === submission.namespace && idempotencyKey === submission.idempotencyKey;
+    const answer = (committed: TaskRecord): SubmitAnswer =>
+      this.byKey ? compare(submission, committed) : idTaken(taskId);
+    holder.answer(this, (commit) => this.settle(answer(commit?.record ?? record)));
+  }
+
+  lost(verdict: Exclude<PlanVerdict, { kind: 'committed' }>): 'retry' | 'answered' {
+    // Only a verdict on what this very submission asked for is its answer; it may have joined another's unit.
+    if (verdict.kind === 'duplicate' && this.byKey) {
+      this.context.resolveDuplicate(this, verdict.taskId);
+      return 'answered';
+    }
+    if (verdict.kind === 'task_id_taken' && verdict.taskId === this.submission.taskId) {
+      this.settle(idTaken(verdict.taskId));
+      return 'answered';
+    }
+    return 'retry';
+  }
+
+  /** The task that holds the key, as read after the store said so. */
+  resolve(original: TaskRecord): void {
+    this.settle(compare(this.submission, original));
+  }
+
+  refuse(refusal: Refusal): void {
+    this.settle({ kind: 'refused', refusal });
+  }
+}
+
+function compare(submission: Submission, original: TaskRecord): SubmitAnswer {
+  const { admission } = original;
+  if (admission.applicationHash === submission.applicationHash) {
+    const ignoredPolicyFields = policyDifferences(admission.policy, submission.policy);
+    return { kind: 'replayed', record: original, ignoredPolicyFields };
+  }
+  const { pointers, truncated } = applicationDifference(admission.application, submission.application);
+  return {
+    kind: 'refused',
+    refusal: refuse('IDEMPOTENCY_CONFLICT', 'this idempotency key was admitted with another application', {
+      idempotency_key: submission.idempotencyKey,
+      task_id: admission.taskId,
+      pointers: JSON.stringify(pointers),
+      truncated: String(truncated),
+    }),
+  };
+}
+
+function idTaken(taskId: string): SubmitAnswer {
+  return {
+    kind: 'refused',
+    refusal: refuse('TASK_ID_TAKEN', 'this task id was admitted under another idempotency key', { task_id: taskId }),
+  };
+}
+
+function admissionOf(submission: Submission, taskId: string, createdAt: number): Admission {
+  const { namespace, queue, idempotencyKey, application, applicationHash, policy } = submission;
+  const { source, scheduleId, actor, principal, traceContext } = submission;
+  return {
+    taskId,
+    namespace,
+    queue,
+    idempotencyKey,
+    application,
+    applicationHash,
+    policy,
+    source,
+    scheduleId,
+    actor,
+    principal,
+    traceContext,
+    createdAt,
+  };
+}
+
+function causeOf(submission: Submission): Cause {
+  const { actor, principal, source, causation } = submission;
+  return { actor, principal, source, reason: null, causation, authoritativeAt: null };
+}
