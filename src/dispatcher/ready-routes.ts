@@ -22,7 +22,9 @@ const POLL_TICK_MS = 250;
 const POLLED_ROUTES_PER_TICK = 50;
 
 export class ReadyRoutes implements ClaimSource {
+  /** In the order of their turns. */
   private readonly windows = new Map<string, RouteWindow>();
+  /** Those with something to claim and, as far as is known, somebody to claim it. */
   private readonly withEntries = new Set<RouteWindow>();
   private readonly pools = new Map<string, Pool>();
   private readonly promised = new Map<Assignment, { window: RouteWindow; session: WorkSession }>();
@@ -83,7 +85,11 @@ export class ReadyRoutes implements ClaimSource {
   private lookForWork(): void {
     this.waking = false;
     if (this.paused) return;
-    for (const window of this.windows.values()) if (window.wantsLoad && window.hasCredit) this.load(window);
+    for (const window of this.windows.values()) {
+      if (!window.hasCredit) continue;
+      if (window.size > 0) this.withEntries.add(window);
+      else if (window.wantsLoad) this.load(window);
+    }
     if (this.withEntries.size > 0) this.authority.wakeForClaims();
   }
 
@@ -101,9 +107,13 @@ export class ReadyRoutes implements ClaimSource {
     if (this.paused) return null;
     for (const window of this.withEntries) {
       const pool = window.pools.find((candidate) => candidate.hasCredit);
-      if (pool === undefined) continue;
+      if (pool === undefined) {
+        // Until credit comes back: routes that nobody serves must not cost every claim a look.
+        this.withEntries.delete(window);
+        continue;
+      }
       const entry = window.take();
-      // Moves the route to the end of the set: routes take turns.
+      this.toTheEnd(window);
       this.withEntries.delete(window);
       if (window.size > 0) this.withEntries.add(window);
       else if (window.wantsLoad) this.load(window);
@@ -155,6 +165,12 @@ export class ReadyRoutes implements ClaimSource {
     for (const pool of this.pools.values()) if (pool.serves(route)) window.pools.push(pool);
     this.windows.set(key, window);
     return window;
+  }
+
+  /** Routes take turns, at being served and, where there are more than a tick has room for, at being looked up. */
+  private toTheEnd(window: RouteWindow): void {
+    this.windows.delete(window.key);
+    this.windows.set(window.key, window);
   }
 
   private load(window: RouteWindow): void {
@@ -214,12 +230,10 @@ export class ReadyRoutes implements ClaimSource {
         if (window.loading || window.size > 0 || !window.hasCredit) continue;
         if (!window.wantsLoad && window.loadedAt > staleBefore) continue;
         room -= 1;
-        // To the end of the line: where there are more routes than room, each has its turn.
-        this.windows.delete(window.key);
-        this.windows.set(window.key, window);
+        this.toTheEnd(window);
         this.load(window);
       }
-      if (this.withEntries.size > 0) this.authority.wakeForClaims();
+      this.lookForWork();
       this.poll();
     });
   }

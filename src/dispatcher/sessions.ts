@@ -11,7 +11,7 @@ import type { Subscription } from '../kernel/placement.js';
 import type { SessionRow } from '../store/commit-plan.js';
 import type { ClaimDelivery } from './claim-delivery.js';
 import type { Pool } from './pool.js';
-import { heldClaimsOf } from './session-claims.js';
+import { heldClaimsOf, type LeasedClaim } from './session-claims.js';
 import { WorkSession } from './work-session.js';
 import type { DeliveredClaim, WorkSink } from './work-sink.js';
 
@@ -144,10 +144,11 @@ export class Sessions {
     const session = this.byId.get(row.sessionId) ?? this.adopt(row, pool);
     session.moveTo(pool);
     session.attach(sink, attachment);
-    const { kept, lost, cancelled } = await heldClaimsOf(this.context.authority, session, named);
+    const { kept, lost, cancelled, unnamed } = await heldClaimsOf(this.context.authority, session, named);
     // Another stream took its place meanwhile.
     if (session.attachment !== attachment) return { ok: false, refusal: sessionGone() };
     for (const record of cancelled) this.context.delivery().cancelAgain(session, record);
+    for (const lease of unnamed) this.handBackClaim(session, lease);
     session.setSlots(slotsOf(hello.slots));
     this.context.wake();
     return { ok: true, value: { session, secret, kept, lost } };
@@ -238,14 +239,15 @@ export class Sessions {
 
   /** Claims that could not be written to the stream go back at once, their attempts given back. */
   private handBack(session: WorkSession, claims: readonly DeliveredClaim[]): void {
-    const { sessionId } = session.identity;
     for (const { record, epoch } of claims) {
-      const lease = { sessionId, epoch };
-      void this.context.authority.apply({
-        taskId: record.admission.taskId,
-        intent: { kind: 'hand_back', lease, why: 'undelivered', cause: HAND_BACK_CAUSE },
-      });
+      this.handBackClaim(session, { taskId: record.admission.taskId, epoch, accepted: false });
     }
+  }
+
+  private handBackClaim(session: WorkSession, { taskId, epoch, accepted }: LeasedClaim): void {
+    const lease = { sessionId: session.identity.sessionId, epoch };
+    const why = accepted ? 'forgotten' : 'undelivered';
+    void this.context.authority.apply({ taskId, intent: { kind: 'hand_back', lease, why, cause: HAND_BACK_CAUSE } });
   }
 }
 

@@ -1,0 +1,77 @@
+/**
+ * The events of one task, replayed and then as they commit, over as many streams as it takes. Ends after the terminal
+ * event of the current generation. Never yields an event twice and never skips one.
+ */
+import type { WatchResponse } from '../../gen/reeve/v1/task_service_pb.js';
+import { Backoff } from '../../sdk/transport/backoff.js';
+import { status } from '@grpc/grpc-js';
+import { type ReeveError, toReeveError } from '../../sdk/transport/reeve-error.js';
+import { pause } from '../../sdk/transport/retry.js';
+import type { Connection } from '../connection.js';
+
+/** How long a lost service is waited for before the command gives up. */
+const PATIENCE_MS = 120_000;
+
+export interface FollowOptions {
+  /** Also answers that carry no event. Default: events only. */
+  readonly bookmarks?: boolean;
+  /** Only what commits from now on. Default: from the beginning. */
+  readonly fromNow?: boolean;
+  readonly aepOnly?: boolean;
+  /** Told when the stream broke and will be opened again. */
+  readonly onInterruption?: (reason: string) => void;
+}
+
+/** Throws ReeveError: at once what a retry cannot change, else what still holds after two minutes. */
+export async function* followTask(
+  connection: Connection,
+  taskId: string,
+  options: FollowOptions = {},
+): AsyncGenerator<WatchResponse, void, void> {
+  const backoff = new Backoff({ initialMs: 100, maximumMs: 2_000 });
+  let cursor = '';
+  let lastNumber = 0n;
+  let brokenSince: number | undefined;
+  for (;;) {
+    try {
+      const stream = connection.tasks.watch({
+        scope: { case: 'taskId', value: taskId },
+        cursor,
+        aepOnly: options.aepOnly ?? false,
+        ...(cursor === '' && options.fromNow === true && { fromStart: false }),
+      });
+      try {
+        for await (const response of stream as AsyncIterable<WatchResponse>) {
+          brokenSince = undefined;
+          backoff.reset();
+          cursor = response.cursor;
+          if (response.item.case !== 'event') {
+            if (options.bookmarks === true) yield response;
+            continue;
+          }
+          const { eventNumber } = response.item.value;
+          // At the seam of two streams an event may come again.
+          if (eventNumber <= lastNumber) continue;
+          lastNumber = eventNumber;
+          yield response;
+        }
+      } finally {
+        stream.cancel();
+      }
+      return;
+    } catch (caught) {
+      const error = toReeveError(caught);
+      brokenSince ??= Date.now();
+      if (!canResume(error) || Date.now() - brokenSince > PATIENCE_MS) throw error;
+      options.onInterruption?.(error.reason);
+      await pause(backoff.next(error.retryAfterMs));
+    }
+  }
+}
+
+/** Reeve names its reasons; an error without one means that the wire broke. */
+function canResume(error: ReeveError): boolean {
+  if (error.retryable) return true;
+  const broken: readonly status[] = [status.INTERNAL, status.CANCELLED, status.UNKNOWN];
+  return error.reason === status[error.code] && broken.includes(error.code);
+}

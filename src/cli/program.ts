@@ -1,0 +1,70 @@
+/**
+ * The command line as a whole: the commands in the order of --help, the options they share, and the one place where
+ * a failure becomes a line and an exit code.
+ */
+import { Command } from 'commander';
+import { addGlobalOptions, type CommandHost, optionsOf } from './command-host.js';
+import { addCancel } from './commands/cancel.js';
+import { addDemo } from './commands/demo.js';
+import { addDev } from './commands/dev.js';
+import { addEvents } from './commands/events.js';
+import { addGet } from './commands/get.js';
+import { addHealth } from './commands/health.js';
+import { addList } from './commands/list.js';
+import { addResume } from './commands/resume.js';
+import { addServe } from './commands/serve.js';
+import { addSubmit } from './commands/submit.js';
+import { addWatch } from './commands/watch.js';
+import { addWork } from './commands/work.js';
+import { EXIT, type ExitCode, exitCodeHelp } from './exit-codes.js';
+import { packageVersion } from './package-root.js';
+import { describeFailure } from './render/failure.js';
+import type { Terminal } from './terminal.js';
+
+/** Runs one command line, without the program's own name. Never throws. */
+export async function runProgram(
+  args: readonly string[],
+  terminal: Terminal,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<ExitCode> {
+  let code: ExitCode = EXIT.ok;
+  const program = createProgram({ terminal, env, end: (exit) => (code = exit) });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return code;
+  } catch (error) {
+    const { address, json } = optionsOf<object>(program);
+    const failure = describeFailure(error, address);
+    if (failure.line !== undefined) terminal.note(json ? failure.json : failure.line);
+    return failure.exit;
+  }
+}
+
+export function createProgram(host: CommandHost): Command {
+  const program = new Command('reeve')
+    .description('Reeve: one service that owns the state of every task.')
+    .version(packageVersion(), '-V, --version')
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, 'reeve: ')),
+    })
+    .exitOverride()
+    .addHelpText('after', `\n${exitCodeHelp()}\n\nMore about a command: reeve <command> --help`);
+  addGlobalOptions(program);
+  program.commandsGroup('Tasks:');
+  addSubmit(program, host);
+  addGet(program, host);
+  addList(program, host);
+  addEvents(program, host);
+  addWatch(program, host);
+  addCancel(program, host);
+  addResume(program, host);
+  program.commandsGroup('Workers:');
+  addWork(program, host);
+  program.commandsGroup('Service:');
+  addServe(program, host);
+  addDev(program, host);
+  addDemo(program, host);
+  addHealth(program, host);
+  return program;
+}

@@ -1,0 +1,162 @@
+// The lines of a child program: what is read from them and what is refused.
+
+import { describe, expect, it } from 'vitest';
+import { AttemptState } from '../../src/cli/exec/attempt-state.js';
+import { MAX_CONTENT_BYTES, readLine, type Saying } from '../../src/cli/exec/saying.js';
+
+const TASK = 'task-1';
+
+function read(line: unknown) {
+  return readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)), TASK);
+}
+
+function sayingOf(line: unknown): Saying {
+  const result = read(line);
+  if (!result.ok) throw new Error(result.rejected.message);
+  return result.saying;
+}
+
+describe('a line that is an event', () => {
+  it.each([
+    [{ type: 'task.accepted' }, { kind: 'accepted' }],
+    [{ type: 'task.started', payload: {} }, { kind: 'started' }],
+    [
+      { type: 'task.progress', payload: { progress: 0.4, message: 'm' } },
+      { kind: 'progress', fraction: 0.4, message: 'm' },
+    ],
+    [{ type: 'task.progress' }, { kind: 'progress', fraction: undefined, message: undefined }],
+    [
+      { type: 'task.output', payload: { output: null } },
+      { kind: 'output', output: null },
+    ],
+    [
+      { type: 'task.blocked', payload: { reason: 'r' } },
+      { kind: 'blocked', reason: 'r' },
+    ],
+    [
+      { type: 'reeve.task.checkpoint', payload: { checkpoint: [1] } },
+      { kind: 'checkpoint', checkpoint: [1] },
+    ],
+    [
+      { type: 'task.completed', payload: { result: { a: 1 }, result_ref: 's3://x' } },
+      { kind: 'completed', result: { a: 1 }, resultRef: 's3://x' },
+    ],
+    [{ type: 'task.completed' }, { kind: 'completed', result: undefined, resultRef: undefined }],
+    [
+      { type: 'task.failed', payload: { error: { code: 'c', message: 'm', retryable: false }, retry_after_ms: 5 } },
+      {
+        kind: 'failed',
+        error: { code: 'c', message: 'm', retryable: false, details: undefined },
+        retryAfterMs: 5,
+      },
+    ],
+    [
+      { type: 'task.cancelled', payload: { reason: 'r' } },
+      { kind: 'cancelled', reason: 'r' },
+    ],
+    [
+      { type: 'task.timed_out', payload: {} },
+      { kind: 'timed_out', error: undefined },
+    ],
+    [
+      { type: 'reeve.task.suspended', payload: { reason: 'r' } },
+      { kind: 'suspended', reason: 'r' },
+    ],
+  ])('%j', (line, saying) => {
+    expect(sayingOf(line)).toEqual(saying);
+  });
+
+  it('may name its task, if it is the right one', () => {
+    expect(sayingOf({ type: 'task.started', task_id: TASK, payload: { task_id: TASK } })).toEqual({ kind: 'started' });
+  });
+});
+
+describe('a line is refused', () => {
+  it.each([
+    ['hello world', undefined],
+    ['[1]', undefined],
+    ['null', undefined],
+    ['"task.progress"', undefined],
+    [{ payload: {} }, 'type'],
+    [{ type: 'task.progress', payload: [] }, undefined],
+    [{ type: 'task.progress', task_id: 'another' }, 'task_id'],
+    [{ type: 'task.progress', payload: { task_id: 'another' } }, 'payload.task_id'],
+    [{ type: 'task.progress', task_id: 7 }, 'task_id'],
+    [{ type: 'task.progress', payload: { progress: 1.01 } }, 'payload.progress'],
+    [{ type: 'task.progress', payload: { progress: '0.5' } }, 'payload.progress'],
+    ['{"type":"task.progress","payload":{"progress":1e999}}', 'payload.progress'],
+    [{ type: 'task.progress', payload: { message: 5 } }, 'payload.message'],
+    [{ type: 'task.output', payload: {} }, 'payload.output'],
+    [{ type: 'task.failed', payload: {} }, 'payload.error'],
+    [{ type: 'task.failed', payload: { error: { code: '' } } }, 'payload.error.code'],
+    [{ type: 'task.failed', payload: { error: { code: 'x', retryable: 'no' } } }, 'payload.error.retryable'],
+    [{ type: 'task.completed', payload: { result: 'x'.repeat(MAX_CONTENT_BYTES) } }, 'payload.result'],
+  ])('%j', (line, field) => {
+    const result = read(line);
+    expect(result).toMatchObject({ ok: false, rejected: { code: 'MALFORMED' } });
+    if (!result.ok) expect(result.rejected.details?.['field']).toBe(field);
+  });
+
+  it('when its type is unknown, and its id is told', () => {
+    expect(read({ type: 'task.submitted', id: 'e-1' })).toMatchObject({
+      ok: false,
+      eventId: 'e-1',
+      rejected: { code: 'UNSUPPORTED' },
+    });
+  });
+
+  it('when its bytes are no UTF-8', () => {
+    expect(readLine(Buffer.from([0x22, 0xff, 0xfe, 0x22]), TASK)).toMatchObject({ ok: false });
+  });
+
+  it('and one that was to end the task is known as such', () => {
+    expect(read({ type: 'task.completed', task_id: 'another' })).toMatchObject({ ok: false, wasEnding: true });
+    expect(read({ type: 'task.output' })).toMatchObject({ ok: false, wasEnding: false });
+  });
+});
+
+describe('the state of an attempt', () => {
+  const saying = (type: string): Saying =>
+    sayingOf({ type, payload: { output: 1, checkpoint: 1, error: { code: 'c' }, reason: 'r' } });
+
+  function judgements(...types: string[]): string[] {
+    const state = new AttemptState();
+    return types.map((type) => {
+      const judgement = state.judge(saying(type));
+      return typeof judgement === 'string' ? judgement : judgement.code;
+    });
+  }
+
+  it('takes accepted and started as said', () => {
+    expect(judgements('task.accepted', 'task.started', 'task.progress', 'task.started')).toEqual([
+      'said',
+      'said',
+      'say',
+      'said',
+    ]);
+  });
+
+  it('wants a block ended before anything else', () => {
+    expect(judgements('task.blocked', 'task.output', 'task.completed', 'task.started', 'task.output')).toEqual([
+      'say',
+      'ILLEGAL_EVENT',
+      'ILLEGAL_EVENT',
+      'say',
+      'say',
+    ]);
+    expect(judgements('task.blocked', 'task.progress', 'task.completed')).toEqual(['say', 'say', 'say']);
+  });
+
+  it.each(['task.completed', 'task.failed', 'task.cancelled', 'task.timed_out', 'reeve.task.suspended'])(
+    'takes nothing after %s',
+    (ending) => {
+      expect(judgements(ending, 'task.progress', 'task.started', 'reeve.task.checkpoint', ending)).toEqual([
+        'say',
+        'ILLEGAL_EVENT',
+        'ILLEGAL_EVENT',
+        'ILLEGAL_EVENT',
+        'ILLEGAL_EVENT',
+      ]);
+    },
+  );
+});

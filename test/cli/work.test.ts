@@ -1,0 +1,203 @@
+// `reeve work --exec` against a real service, with the shell examples and worse programs.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Cli, jsonLines, parsed, type Service, startService } from './cli-rig.js';
+
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService();
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+afterEach(async () => {
+  for (const worker of workers.splice(0)) {
+    worker.signal('SIGTERM');
+    await worker.finished;
+  }
+});
+
+const workers: Cli[] = [];
+
+/** A worker on a queue of its own, attached. */
+async function work(queue: string, exec: string, ...flags: readonly string[]): Promise<Cli> {
+  const args = ['work', '--address', service.address, '--kind', 'agent', '--queue', queue, '--exec', exec, '--json'];
+  const worker = Cli.start([...args, ...flags]);
+  workers.push(worker);
+  await worker.line(/"type":"attached"/);
+  return worker;
+}
+
+async function doTask(queue: string, ...flags: readonly string[]) {
+  const { end, out } = await service.reeve('submit', 'agent', '--queue', queue, '--wait', '--json', ...flags);
+  const { task } = jsonLines(out).at(-1) as { task: Record<string, unknown> };
+  return { end, task, out };
+}
+
+async function eventTypes(taskId: unknown): Promise<readonly unknown[]> {
+  const { out } = await service.reeve('events', String(taskId), '--json');
+  return jsonLines(out).map((event) => event['type']);
+}
+
+describe('the greeting example', () => {
+  it('completes, with progress and an output on the way', async () => {
+    await work('greet', 'examples/shell/greet.sh');
+    const { end, task } = await doTask('greet', '--args', '{"name":"Ada"}');
+    expect(end).toBe(0);
+    expect(task).toMatchObject({ status: 'TASK_STATUS_COMPLETED', attempt: 1, exit_code: 0 });
+    expect(JSON.parse(String(task['result_json']))).toEqual({ greeting: 'Hello, Ada!' });
+    expect(await eventTypes(task['task_id'])).toEqual([
+      'task.submitted',
+      'reeve.task.claimed',
+      'task.accepted',
+      'task.started',
+      'task.progress',
+      'task.output',
+      'task.completed',
+    ]);
+  });
+
+  it('fails for good with its exit code and what it said on stderr', async () => {
+    await work('greet', 'examples/shell/greet.sh');
+    const { end, task } = await doTask('greet');
+    expect(end).toBe(1);
+    expect(task).toMatchObject({
+      status: 'TASK_STATUS_FAILED',
+      attempt: 1,
+      exit_code: 64,
+      error_detail: 'args.name is missing\n',
+      error: { code: 'exit_code', retryable: false },
+    });
+  });
+});
+
+describe('the counting example', () => {
+  it('stops when it is cancelled, and the owner is known to have stopped', async () => {
+    await work('count', 'examples/shell/count.sh');
+    const submit = Cli.start([
+      ...['submit', 'agent', '--address', service.address, '--queue', 'count', '--key', 'count'],
+      ...['--args', '{"to":1000}', '--wait'],
+    ]);
+    await submit.line(/task\.progress/);
+    const cancel = await service.reeve('cancel', '--key', 'count', '--reason', 'enough', '--wait', 'settled');
+    expect(cancel).toMatchObject({ end: 0 });
+    expect(cancel.out).toContain('receipts  delivered, acknowledged, settled');
+    expect((await submit.finished).end).toBe(6);
+    const task = parsed((await service.reeve('get', '--key', 'count', '--json')).out);
+    expect(task).toMatchObject({
+      cancellation: { owner_stopped: 'OWNER_STOPPED_CONFIRMED' },
+      exit_code: 143,
+    });
+    expect(task['error_detail']).toMatch(/stopped at \d+\n/);
+  });
+
+  it('is handed back by a worker that leaves, and goes on from its checkpoint on the next', async () => {
+    const first = await work('moved', 'examples/shell/count.sh', '--drain-grace', '0');
+    const submit = Cli.start([
+      ...['submit', 'agent', '--address', service.address, '--queue', 'moved', '--key', 'moved'],
+      ...['--args', '{"to":6}', '--wait'],
+    ]);
+    await submit.line(/task\.progress.* 2 of 6/);
+    first.signal('SIGTERM');
+    expect((await first.finished).end).toBe(0);
+    await work('moved', 'examples/shell/count.sh');
+    const { end, out } = await submit.finished;
+    expect(end).toBe(0);
+    expect(out.match(/task\.progress.* 1 of 6/g)).toHaveLength(1);
+    const task = parsed((await service.reeve('get', '--key', 'moved', '--json')).out);
+    expect(task).toMatchObject({ attempt: 1, status: 'TASK_STATUS_COMPLETED' });
+  });
+});
+
+describe('a program', () => {
+  it('that says nothing completes by its exit code', async () => {
+    await work('quiet', 'true');
+    expect((await doTask('quiet')).task).toMatchObject({ status: 'TASK_STATUS_COMPLETED', exit_code: 0 });
+  });
+
+  it('that asks for another attempt gets one', async () => {
+    await work('later', 'test "$REEVE_ATTEMPT" = 2 || exit 75');
+    const { end, task } = await doTask('later', '--retry-initial', '10ms');
+    expect(end).toBe(0);
+    expect(task).toMatchObject({ attempt: 2, status: 'TASK_STATUS_COMPLETED' });
+  });
+
+  it('that says illegal things hears of it, and its legal words count', async () => {
+    const program = [
+      `read -r claim`,
+      `echo 'no JSON'`,
+      `read -r first`,
+      `echo '{"type":"task.blocked","payload":{"reason":"tea"}}'`,
+      `echo '{"type":"task.output","payload":{"output":1}}'`,
+      `read -r second`,
+      `echo '{"type":"task.started"}'`,
+      `printf '{"type":"task.output","payload":{"output":[%s,%s]}}\\n' "$first" "$second"`,
+    ].join('; ');
+    const worker = await work('illegal', program);
+    const { end, task, out } = await doTask('illegal');
+    expect(end).toBe(0);
+    const output = jsonLines(out).find(({ event }) => (event as { type?: string } | undefined)?.type === 'task.output');
+    const { payload_json: payload } = output?.['event'] as { payload_json: string };
+    expect(JSON.parse(payload)).toMatchObject({
+      output: [
+        { type: 'event.rejected', payload: { line: 1, error: { code: 'MALFORMED' } } },
+        {
+          type: 'event.rejected',
+          payload: {
+            line: 3,
+            error: { code: 'ILLEGAL_EVENT', details: { attempt_state: 'blocked', event: 'output' } },
+          },
+        },
+      ],
+    });
+    await worker.line(/"type":"line_rejected".*"line":3/);
+    expect(await eventTypes(task['task_id'])).toEqual([
+      'task.submitted',
+      'reeve.task.claimed',
+      'task.accepted',
+      'task.started',
+      'task.blocked',
+      'task.started',
+      'task.output',
+      'task.completed',
+    ]);
+  });
+
+  it('that outlives a second signal to its worker is killed with it', async () => {
+    const stubborn = `trap '' TERM; echo '{"type":"task.progress","payload":{"progress":0}}'; echo "pid $$" >&2; while :; do sleep 0.05; done`;
+    const worker = await work('stubborn', stubborn, '--kill-after', '100ms');
+    const submit = Cli.start([
+      'submit',
+      'agent',
+      '--address',
+      service.address,
+      '--queue',
+      'stubborn',
+      '--wait',
+      '--key',
+      's',
+    ]);
+    await submit.line(/task\.progress/);
+    worker.signal('SIGTERM');
+    await worker.line(/"type":"draining"/);
+    worker.signal('SIGTERM');
+    expect((await worker.finished).end).toBe(0);
+    await submit.line(/reeve\.task\.requeued/);
+    await service.reeve('cancel', '--key', 's');
+    expect((await submit.finished).end).toBe(6);
+  });
+});
+
+it.each([
+  [['work'], /required option '--kind/],
+  [['work', '--kind', 'agent'], /required option '--exec/],
+  [['work', '--kind', 'agent', '--exec', ' '], /--exec is empty/],
+  [['work', '--kind', 'agent', '--exec', 'true', '--slots', '0'], /from 1 to 10000/],
+])('%j is refused', async (args, message) => {
+  const { end, err } = await service.reeve(...args);
+  expect(end).toBe(2);
+  expect(err).toMatch(message);
+});
