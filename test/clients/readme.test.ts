@@ -1,0 +1,73 @@
+/**
+ * The README's lines work as pasted: each marked block runs in bash, against a server on the address it names.
+ * grpcurl is the real program; without it this fails in CI and is skipped loudly elsewhere.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServerProcess } from '../chaos/server-process.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const DEFAULT_PORT = 7450;
+const folder = mkdtempSync(join(tmpdir(), 'reeve-readme-'));
+const server = new ServerProcess(join(folder, 'reeve.db'), DEFAULT_PORT);
+const run = promisify(execFile);
+/** `go install` puts grpcurl into ~/go/bin, which not every PATH has; `reeve` stands in for what `npm link` makes. */
+const PATH = [folder, process.env['PATH'] ?? '', join(homedir(), 'go', 'bin')].join(delimiter);
+
+function block(name: string): string {
+  const found = new RegExp(`<!-- tour:${name} -->\\s*\`\`\`sh\\n([\\s\\S]*?)\`\`\``).exec(README)?.[1];
+  if (found === undefined) throw new Error(`README has no block tour:${name}`);
+  return found;
+}
+
+/** Runs the block; every command in it has to succeed. */
+async function pasted(name: string): Promise<string> {
+  const script = `set -e -o pipefail\nset -m\n${block(name)}`;
+  const env = { ...process.env, PATH };
+  const { stdout } = await run('bash', ['-c', script], { cwd: ROOT, env, timeout: 60_000 });
+  return stdout;
+}
+
+beforeAll(async () => {
+  const shim = join(folder, 'reeve');
+  writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, 'dist/cli/main.js')}" "$@"\n`);
+  chmodSync(shim, 0o755);
+  await server.start();
+});
+
+afterAll(async () => {
+  await server.kill('SIGTERM');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const hasGrpcurl = spawnSync('grpcurl', ['--version'], { env: { ...process.env, PATH } }).status === 0;
+const mustHaveGrpcurl = process.env['REEVE_CI'] !== undefined;
+if (!hasGrpcurl && !mustHaveGrpcurl) console.warn('grpcurl is not installed: its lines of the README are not tried');
+
+describe('the lines of the README', () => {
+  it('submit, replay, get, list', { timeout: 60_000 }, async () => {
+    const said = await pasted('cli');
+    expect(said).toMatch(/order-17/);
+    expect(said).toMatch(/queued/);
+  });
+
+  it('a shell script works', { timeout: 60_000 }, async () => {
+    const said = await pasted('worker');
+    expect(said).toMatch(/task\.completed/);
+  });
+
+  it.runIf(hasGrpcurl || mustHaveGrpcurl)('grpcurl, with nothing but the address', { timeout: 60_000 }, async () => {
+    const said = await pasted('grpcurl');
+    expect(said).toContain('reeve.v1.TaskService');
+    expect(said).toContain('SubmitRequest');
+    expect(said).toMatch(/"outcome": "SUBMIT_OUTCOME_CREATED"/);
+    expect(said).toMatch(/"state": "CANCEL_STATE_CANCELLED"/);
+    expect(said).toContain('task.cancel.requested');
+  });
+});
