@@ -1,0 +1,125 @@
+// Which task goes to which worker, and in which order (lifecycle.md section 7): by namespace, queue, kind, target and
+// capabilities; within a route by priority and time; among routes and among workers in turn.
+
+import { describe, expect, it } from 'vitest';
+import { PRIORITY_STEP_MS } from '../../src/kernel/placement.js';
+import { type Given, subscription } from '../support/submissions.js';
+import { openWorker } from '../support/test-worker.js';
+import { World } from '../support/world.js';
+
+describe('a task is claimed only by a session that', () => {
+  const cases: readonly {
+    readonly rule: string;
+    readonly task: Given;
+    readonly fits: Parameters<typeof subscription>[0];
+    readonly misfits: Parameters<typeof subscription>[0];
+  }[] = [
+    { rule: 'has its namespace', task: { namespace: 'a' }, fits: { namespaces: ['b', 'a'] }, misfits: {} },
+    { rule: 'serves its queue', task: { queue: 'mail' }, fits: { queues: ['mail'] }, misfits: { queues: ['post'] } },
+    { rule: 'has its kind', task: { kind: 'flow' }, fits: { kinds: ['flow'] }, misfits: { kinds: ['agent'] } },
+    { rule: 'has its target', task: { target: 'process' }, fits: {}, misfits: { targets: ['host'] } },
+    {
+      rule: 'has all its capabilities',
+      task: { capabilities: ['gpu', 'zone:1'] },
+      fits: { capabilities: ['zone:1', 'disk', 'gpu'] },
+      misfits: { capabilities: ['gpu'] },
+    },
+  ];
+
+  it.each(cases)('$rule', async ({ task, fits, misfits }) => {
+    const world = await World.open();
+    const misfit = await openWorker(world, { serves: subscription(misfits) });
+    const { admission } = await world.admit('k', task);
+    await world.clock.advance(6_000);
+    expect(misfit.sink.claimed).toEqual([]);
+    const fit = await openWorker(world, { serves: subscription(fits) });
+    await world.settle();
+    expect(fit.sink.claimedIds).toEqual([admission.taskId]);
+    expect(misfit.sink.claimed).toEqual([]);
+  });
+});
+
+describe('the order within a route', () => {
+  async function claimedOrder(tasks: readonly { key: string; priority?: number; waitedMs?: number }[]) {
+    const world = await World.open();
+    for (const { key, priority = 0, waitedMs = 0 } of tasks) {
+      world.clock.step(-waitedMs);
+      await world.admit(key, { policy: { priority } });
+      world.clock.step(waitedMs);
+    }
+    const worker = (await openWorker(world)).completeAll();
+    await world.clock.advance(10_000);
+    return worker.sink.claimed.map(({ record }) => record.admission.idempotencyKey);
+  }
+
+  it('is that of admission', async () => {
+    const keys = ['a', 'b', 'c', 'd'];
+    expect(await claimedOrder(keys.map((key) => ({ key })))).toEqual(keys);
+  });
+
+  it('puts a higher priority before', async () => {
+    const order = await claimedOrder([{ key: 'low', priority: -10 }, { key: 'mid' }, { key: 'high', priority: 10 }]);
+    expect(order).toEqual(['high', 'mid', 'low']);
+  });
+
+  it('lets a minute of waiting outweigh one step of priority, and no more', async () => {
+    const order = await claimedOrder([
+      { key: 'just-waited-less', waitedMs: PRIORITY_STEP_MS - 1 },
+      { key: 'just-waited-longer', waitedMs: PRIORITY_STEP_MS + 1 },
+      { key: 'step-up', priority: 1 },
+    ]);
+    expect(order).toEqual(['just-waited-longer', 'step-up', 'just-waited-less']);
+  });
+
+  it('is kept by tasks that come one by one while a worker is busy', async () => {
+    const world = await World.open();
+    const worker = await openWorker(world);
+    const busy = await world.admit('busy');
+    await world.settle();
+    for (const [key, priority] of Object.entries({ a: 0, b: 5, c: -5, d: 5 }))
+      await world.admit(key, { policy: { priority } });
+    worker.completeAll();
+    await worker.say(busy.admission.taskId, 'accepted', 'started', 'completed');
+    await world.clock.advance(1_000);
+    expect(worker.sink.claimed.map(({ record }) => record.admission.idempotencyKey)).toEqual([
+      'busy',
+      'b',
+      'd',
+      'a',
+      'c',
+    ]);
+  });
+});
+
+describe('turns', () => {
+  it('are taken by the routes of one worker: a long one does not keep out a short one', async () => {
+    const world = await World.open();
+    for (let n = 0; n < 20; n++) await world.admit(`long-${String(n)}`, { queue: 'long' });
+    await world.admit('short', { queue: 'short' });
+    const worker = (await openWorker(world)).completeAll();
+    await world.clock.advance(1_000);
+    const order = worker.sink.claimed.map(({ record }) => record.admission.idempotencyKey);
+    expect(order).toHaveLength(21);
+    expect(order.indexOf('short')).toBeLessThan(3);
+  });
+
+  it('are taken by the workers of one subscription', async () => {
+    const world = await World.open();
+    const workers = await Promise.all(['a', 'b', 'c'].map((name) => openWorker(world, { name, slots: 10 })));
+    for (let n = 0; n < 9; n++) await world.admit(`k-${String(n)}`);
+    await world.settle();
+    expect(workers.map(({ sink }) => sink.claimed.length)).toEqual([3, 3, 3]);
+  });
+});
+
+describe('a task that cannot run now', () => {
+  it('is not claimed before its time, and then is', async () => {
+    const world = await World.open();
+    const worker = await openWorker(world);
+    await world.admit('k', { policy: { notBeforeAtMs: world.clock.nowMs() + 10_000 } });
+    await world.clock.advance(9_900);
+    expect(worker.sink.claimed).toEqual([]);
+    await world.clock.advance(1_200);
+    expect(worker.sink.claimed).toHaveLength(1);
+  });
+});

@@ -1,0 +1,150 @@
+// One process of the service without its wire: store, authority, quiet period, dispatcher and timers on a clock and a
+// chance of the test's. Several worlds over one store are several replicas.
+
+import { Authority } from '../../src/authority/authority.js';
+import type { IntentAnswer, IntentRequest } from '../../src/authority/intent-work.js';
+import type { Committed } from '../../src/authority/publisher.js';
+import type { SubmitAnswer } from '../../src/authority/submit-work.js';
+import { Dispatcher } from '../../src/dispatcher/dispatcher.js';
+import { QuietPeriod } from '../../src/dispatcher/quiet-period.js';
+import type { TaskEvent } from '../../src/kernel/event.js';
+import type { TaskRecord } from '../../src/kernel/record.js';
+import { fold } from '../../src/kernel/fold.js';
+import { openMemoryStore } from '../../src/store/memory/memory-store.js';
+import type { TaskStore } from '../../src/store/task-store.js';
+import { TaskTimers } from '../../src/timers/task-timers.js';
+import { ManualClock } from './manual-clock.js';
+import { SeededRandom } from './seeded-random.js';
+import { type StoreProbe, probeStore } from './store-probe.js';
+import { type Given, causeOf, submission } from './submissions.js';
+import { turns } from './turns.js';
+
+export interface WorldOptions {
+  readonly real?: TaskStore;
+  readonly clock?: ManualClock;
+  readonly seed?: number;
+  readonly cacheBytes?: number;
+  /** Null: the authority alone, nobody dispatches. */
+  readonly dispatcher?: null;
+  /** Started by default. */
+  readonly timers?: 'stopped';
+}
+
+let worlds = 0;
+
+export class World {
+  readonly published: Committed[] = [];
+  readonly defects: unknown[] = [];
+  readonly fatals: unknown[] = [];
+  /** What dispatcher and timers reported. */
+  readonly errors: unknown[] = [];
+
+  private constructor(
+    readonly real: TaskStore,
+    readonly clock: ManualClock,
+    readonly random: SeededRandom,
+    readonly probe: StoreProbe,
+    readonly authority: Authority,
+    readonly quiet: QuietPeriod,
+  ) {}
+
+  dispatcher!: Dispatcher;
+  timers!: TaskTimers;
+
+  static async open(options: WorldOptions = {}): Promise<World> {
+    const real = options.real ?? openMemoryStore();
+    const clock = options.clock ?? new ManualClock();
+    const random = new SeededRandom(options.seed ?? ++worlds);
+    const probe = probeStore(real);
+    const defects: unknown[] = [];
+    const fatals: unknown[] = [];
+    const authority = await Authority.open({
+      store: probe.store,
+      clock,
+      random,
+      ...(options.cacheBytes === undefined ? {} : { cacheBytes: options.cacheBytes }),
+      onFatal: (error) => fatals.push(error),
+      onDefect: (error) => defects.push(error),
+    });
+    const world = new World(real, clock, random, probe, authority, new QuietPeriod(clock));
+    Object.assign(world, { defects, fatals });
+    authority.subscribe((commit) => world.published.push(commit));
+    await world.begin(options);
+    return world;
+  }
+
+  private async begin(options: WorldOptions): Promise<void> {
+    const onError = (error: unknown): void => void this.errors.push(error);
+    this.quiet.start();
+    if (options.dispatcher !== null) {
+      this.dispatcher = new Dispatcher({ authority: this.authority, quiet: this.quiet, onError });
+      await this.dispatcher.start();
+    }
+    this.timers = new TaskTimers(this.authority, () => this.quiet.quietSince(), onError);
+    if (options.timers !== 'stopped') this.timers.start();
+  }
+
+  /** Another process on the same store and the same clock. */
+  replica(options: Omit<WorldOptions, 'real' | 'clock'> = {}): Promise<World> {
+    return World.open({ ...options, real: this.real, clock: this.clock });
+  }
+
+  /** Ends the process without ceremony, as a kill does: what it had in memory is gone. */
+  kill(): void {
+    this.quiet.stop();
+    this.timers.stop();
+    this.probe.down = true;
+    (this.dispatcher as Dispatcher | undefined)?.stop();
+  }
+
+  submit(key: string, given: Given = {}): Promise<SubmitAnswer> {
+    return new Promise((resolve) => this.authority.submit(submission(key, given), resolve));
+  }
+
+  /** Submits and is sure that it created the task. */
+  async admit(key: string, given: Given = {}): Promise<TaskRecord> {
+    const answer = await this.submit(key, given);
+    if (answer.kind !== 'created') throw new Error(`${key} was ${JSON.stringify(answer)}`);
+    return answer.record;
+  }
+
+  apply(request: IntentRequest): Promise<IntentAnswer> {
+    return this.authority.apply(request);
+  }
+
+  cancel(taskId: string, graceMs: number | null = null): Promise<IntentAnswer> {
+    return this.apply({ taskId, intent: { kind: 'request_cancellation', graceMs, cause: causeOf('operator') } });
+  }
+
+  /** As the store has it. */
+  async stored(taskId: string): Promise<TaskRecord> {
+    const [task] = await this.real.loadTasks([taskId]);
+    if (task?.kind !== 'task') throw new Error(`${taskId} is ${JSON.stringify(task)}`);
+    return task.record;
+  }
+
+  async events(taskId: string): Promise<readonly TaskEvent[]> {
+    const stored = await this.real.readHistory(taskId, 0, 100_000, Number.MAX_SAFE_INTEGER);
+    return stored.map(({ event }) => event);
+  }
+
+  async eventTypes(taskId: string): Promise<string[]> {
+    return (await this.events(taskId)).map(({ type }) => type.replace(/^reeve\.task\.|^task\./, ''));
+  }
+
+  /** Numbers without gaps, and the record is the fold of its events: promise C3, for every task given. */
+  async assertHistories(taskIds: readonly string[]): Promise<void> {
+    for (const taskId of taskIds) {
+      const record = await this.stored(taskId);
+      const events = await this.events(taskId);
+      const gap = events.findIndex((event, index) => event.number !== index + 1);
+      if (gap >= 0) throw new Error(`${taskId} has a gap at event ${String(gap + 1)}`);
+      const folded = JSON.stringify(fold(record.admission, events));
+      if (folded !== JSON.stringify(record)) throw new Error(`the history of ${taskId} is not its record`);
+    }
+  }
+
+  settle(): Promise<void> {
+    return turns();
+  }
+}
