@@ -1,7 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { defaultExportViolations, maxLinesPerFile, nameViolations, sizeViolations } from './file-shape.js';
+import {
+  compiledBesideSource,
+  defaultExportViolations,
+  maxLinesPerFile,
+  nameViolations,
+  sizeViolations,
+} from './file-shape.js';
 import { countLines, listFiles, parseSource, readSources } from './source-file.js';
 
 const root = process.cwd();
@@ -38,6 +44,17 @@ describe('files', () => {
 
   it('a subject that contains such a word is fine', () => {
     expect(nameViolations('src/kernel/event-types-table.ts')).toEqual([]);
+  });
+});
+
+describe('compiled output', () => {
+  it('does not lie beside its source', () => {
+    expect(compiledBesideSource(files)).toEqual([]);
+  });
+
+  it('beside its source is caught', () => {
+    const paths = ['src/kernel/fold.ts', 'src/kernel/fold.js', 'eslint.config.js'];
+    expect(compiledBesideSource(paths)).toHaveLength(1);
   });
 });
 

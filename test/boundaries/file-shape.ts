@@ -21,6 +21,14 @@ export function nameViolations(path: string): string[] {
   return empty === undefined ? [] : [`${path}: "${empty}" names no subject`];
 }
 
+// A stale x.js beside x.ts is what the tests would import, without saying so.
+export function compiledBesideSource(paths: readonly string[]): string[] {
+  const sources = new Set(paths.filter((path) => path.endsWith('.ts')));
+  return paths
+    .filter((path) => path.endsWith('.js') && sources.has(path.replace(/\.js$/, '.ts')))
+    .map((path) => `${path} is compiled output beside its source: delete it`);
+}
+
 export function defaultExportViolations(file: SourceFile): string[] {
   const violations: string[] = [];
   visit(file.syntax, (node) => {
