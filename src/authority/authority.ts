@@ -9,6 +9,7 @@ import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
+import { StoreError } from '../store/store-error.js';
 import type { ListPage, ListQuery, StoredEvent, StoredTask, TaskStore } from '../store/task-store.js';
 import { taskNotFound } from './batch.js';
 import type { ClaimSource } from './claim-source.js';
@@ -51,12 +52,15 @@ export class Authority {
   private readonly outageListeners = new Set<() => void>();
   /** Submissions whose key was taken, until the task that holds it is read. */
   private readonly resolving = new Set<Promise<void>>();
+  /** Whoever stops closes the store soon after: what its end does to late reads is no news. */
+  private stopped = false;
+  private fatalTold = false;
 
   private constructor(
     private readonly options: AuthorityOptions,
     readonly tokens: LeaseTokens,
   ) {
-    const { store, clock, random, onFatal, onDefect } = options;
+    const { store, clock, random, onDefect } = options;
     this.newId = () => random.uuidV7();
     this.cache = new RecordCache(options.cacheBytes ?? DEFAULT_CACHE_BYTES);
     this.publisher = new Publisher(onDefect);
@@ -67,12 +71,13 @@ export class Authority {
       publisher: this.publisher,
       newBatchId: this.newId,
       acceptTimeoutMs: options.acceptTimeoutMs ?? DEFAULT_ACCEPT_TIMEOUT_MS,
-      onFatal,
+      onFatal: (error) => this.end(error),
       onDefect,
       onOutage: () => {
         for (const listener of this.outageListeners) listener();
       },
     });
+    store.onDeath((error) => this.end(error));
   }
 
   /** Throws StoreError when the store does not answer. */
@@ -106,6 +111,11 @@ export class Authority {
   subscribeToOutages(listener: () => void): () => void {
     this.outageListeners.add(listener);
     return () => this.outageListeners.delete(listener);
+  }
+
+  /** For whoever reads the store directly: a failure that means the end of the store ends the process. */
+  noteFailure(error: unknown): void {
+    if (error instanceof StoreError && error.failure === 'fatal') this.end(error);
   }
 
   useClaims(source: ClaimSource): void {
@@ -204,6 +214,13 @@ export class Authority {
   async stop(): Promise<void> {
     await this.committer.stop();
     await Promise.all(this.resolving);
+    this.stopped = true;
+  }
+
+  private end(error: unknown): void {
+    if (this.stopped || this.fatalTold) return;
+    this.fatalTold = true;
+    this.options.onFatal(error);
   }
 
   private resolveDuplicate(work: SubmitWork, taskId: string): void {
@@ -233,6 +250,7 @@ export class Authority {
     try {
       return await reading();
     } catch (error) {
+      this.noteFailure(error);
       const refusal = storeRefusal(error, taskId);
       if (refusal.reason === 'INTERNAL') this.options.onDefect(error);
       return { ok: false, refusal };

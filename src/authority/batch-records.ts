@@ -9,11 +9,17 @@ import type { RecordCache } from './record-cache.js';
 export class BatchRecords {
   private readonly found = new Map<string, Loaded>();
   private missing: string[] = [];
+  /** About what the records that were read weigh, those from the cache not counted. */
+  loadedBytes = 0;
 
   constructor(
     private readonly store: TaskStore,
     private readonly cache: RecordCache,
   ) {}
+
+  get missingCount(): number {
+    return this.missing.length;
+  }
 
   /** The batch will ask for this task. */
   need(taskId: string): void {
@@ -29,7 +35,11 @@ export class BatchRecords {
     const taskIds = [...new Set(this.missing)];
     this.missing = [];
     const tasks = await this.store.loadTasks(taskIds);
-    taskIds.forEach((taskId, index) => this.found.set(taskId, loadedOf(tasks[index] ?? null)));
+    taskIds.forEach((taskId, index) => {
+      const task = tasks[index] ?? null;
+      this.found.set(taskId, loadedOf(task));
+      if (task?.kind === 'task') this.loadedBytes += task.record.admission.application.argsJson.length;
+    });
   }
 
   /** Undefined: it was not asked for before. */

@@ -16,6 +16,8 @@ export interface Assignment {
 export type ClaimFailure =
   /** The task is not claimable (any more). */
   | 'stale'
+  /** What is stored of the task cannot be trusted: it is not worth another look for a while. */
+  | 'damaged'
   /** The task was changed by another writer; it may still be claimable. */
   | 'record'
   /** The session is not what it was. */

@@ -28,9 +28,10 @@ export class ClaimWork implements Work {
   judge(batch: Batch): void {
     const { assignment, source } = this;
     const located = batch.locate(assignment.taskId);
-    if (located.kind === 'refused') return source.failed(assignment, 'stale');
+    if (located.kind === 'refused') {
+      return source.failed(assignment, located.refusal.reason === 'RECORD_DAMAGED' ? 'damaged' : 'stale');
+    }
     const { unit } = located;
-    if (unit.draft === null) return source.failed(assignment, 'stale');
     const { sessionId, attachment, worker, sessionTtlMs } = assignment;
     const verdict = judge(unit.draft, {
       kind: 'claim',

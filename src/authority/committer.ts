@@ -16,20 +16,25 @@ import { ClaimWork } from './claim-work.js';
 import { commitBatch } from './commit-outcome.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
-import { commitRefusal, storeRefusal, storeUnavailable } from './store-refusal.js';
+import { commitRefusal, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
 import type { Unit } from './unit.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
 
 /** Works waiting for a batch; beyond it callers are told OVERLOADED. */
 export const MAX_WAITING_WORKS = 32_768;
 export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+/** A batch ends when its works weigh so much, so that what comes next does not wait for all that is waiting. */
+export const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Records read for claims before they are judged, and how much of them one batch takes in. */
+const CLAIMS_PER_LOAD = 128;
+const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
 /** Works judged into one batch; leaves room for the claims that follow from them. */
 const MAX_WORKS_PER_BATCH = MAX_PLANS_PER_BATCH / 2;
 const OVERLOAD_RETRY_MS = 250;
 
 interface Waiting {
   readonly work: Work;
-  judgements: number;
+  readonly judgements: number;
 }
 
 export interface CommitterOptions {
@@ -48,6 +53,7 @@ export interface CommitterOptions {
 
 export class Committer {
   private waiting: Waiting[] = [];
+  private urgent: Waiting[] = [];
   private waitingBytes = 0;
   private running = false;
   private claimsWanted = false;
@@ -76,7 +82,7 @@ export class Committer {
   }
 
   private await(work: Work, judgements: number): void {
-    this.waiting.push({ work, judgements });
+    (work.urgent === true ? this.urgent : this.waiting).push({ work, judgements });
     this.waitingBytes += work.weightBytes;
   }
 
@@ -111,7 +117,7 @@ export class Committer {
 
   private async run(): Promise<void> {
     try {
-      while (!this.ended && (this.waiting.length > 0 || (this.claimsWanted && !this.stopped))) {
+      while (!this.ended && (this.hasWorks || (this.claimsWanted && !this.stopped))) {
         this.claimsWanted = false;
         await this.runBatch(this.take());
       }
@@ -125,16 +131,30 @@ export class Committer {
     }
   }
 
+  private get hasWorks(): boolean {
+    return this.waiting.length > 0 || this.urgent.length > 0;
+  }
+
+  /** What comes first, as much as one batch may hold in number and in weight, and at least one work. */
   private take(): Waiting[] {
-    if (this.waiting.length <= MAX_WORKS_PER_BATCH) {
-      const all = this.waiting;
+    if (this.waiting.length + this.urgent.length <= MAX_WORKS_PER_BATCH && this.waitingBytes <= MAX_BATCH_BYTES) {
+      const all = this.urgent.length === 0 ? this.waiting : [...this.urgent, ...this.waiting];
       this.waiting = [];
+      this.urgent = [];
       this.waitingBytes = 0;
       return all;
     }
-    const taken = this.waiting.splice(0, MAX_WORKS_PER_BATCH);
-    for (const { work } of taken) this.waitingBytes -= work.weightBytes;
-    return taken;
+    const taken = this.urgent.splice(0, MAX_WORKS_PER_BATCH);
+    let bytes = weightOf(taken);
+    let count = 0;
+    for (const { work } of this.waiting) {
+      if (taken.length + count === MAX_WORKS_PER_BATCH) break;
+      if (taken.length + count > 0 && bytes + work.weightBytes > MAX_BATCH_BYTES) break;
+      bytes += work.weightBytes;
+      count += 1;
+    }
+    this.waitingBytes -= bytes;
+    return [...taken, ...this.waiting.splice(0, count)];
   }
 
   private async runBatch(taken: readonly Waiting[]): Promise<void> {
@@ -165,7 +185,7 @@ export class Committer {
       return;
     }
     const batch = new Batch(this.options.clock.nowMs(), (taskId) => records.get(taskId));
-    for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch);
+    for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch, judgements);
     await this.claim(batch, records, judgements);
     await this.commit(batch, judgements);
   }
@@ -199,7 +219,7 @@ export class Committer {
     return storeRefusal(error);
   }
 
-  private judge(work: Work, batch: Batch): void {
+  private judge(work: Work, batch: Batch, judgements: ReadonlyMap<Work, number>): void {
     try {
       work.judge(batch);
     } catch (error) {
@@ -208,7 +228,7 @@ export class Committer {
       this.refuse(work, refuse('INTERNAL', 'an invariant was broken; nothing was changed'));
       if (work.taskId === null) return;
       batch.discard(work.taskId, (other) => {
-        if (other !== work) this.await(other, 0);
+        if (other !== work) this.again(other, judgements);
       });
     }
   }
@@ -217,30 +237,41 @@ export class Committer {
   private async claim(batch: Batch, records: BatchRecords, judgements: Map<Work, number>): Promise<void> {
     if (this.stopped) return;
     for (const unit of batch.units) {
-      const { draft } = unit;
-      if (draft === null || draft.events.length === 0) continue;
-      if (readyOrder(draft.record) !== null) this.claims.offer(draft.record);
+      if (unit.kind === 'session' || unit.draft.events.length === 0) continue;
+      const { record } = unit.draft;
+      if (readyOrder(record) !== null) this.claims.offer(record);
     }
+    let room = MAX_PLANS_PER_BATCH - batch.units.length;
+    while (room > 0) {
+      const works = this.pair(batch, records, room);
+      if (works.length === 0) return;
+      room -= works.length;
+      try {
+        await records.load();
+      } catch (error) {
+        const refusal = this.readFailed(error);
+        for (const work of works) this.refuse(work, refusal);
+        return;
+      }
+      for (const work of works) {
+        judgements.set(work, 0);
+        this.judge(work, batch, judgements);
+      }
+      if (records.loadedBytes > MAX_CLAIM_BYTES) break;
+    }
+    this.claimsWanted = true;
+  }
+
+  /** The next pairings, as many as there is room for and as are worth one read of records. */
+  private pair(batch: Batch, records: BatchRecords, room: number): readonly ClaimWork[] {
     const works: ClaimWork[] = [];
-    for (let room = MAX_PLANS_PER_BATCH - batch.units.length; room > 0; room--) {
+    while (works.length < room && records.missingCount < CLAIMS_PER_LOAD) {
       const assignment = this.claims.next();
       if (assignment === null) break;
       works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs));
-      const { taskId } = assignment;
-      if (batch.unitOf(taskId) === undefined) records.need(taskId);
-      if (room === 1) this.claimsWanted = true;
+      if (batch.unitOf(assignment.taskId) === undefined) records.need(assignment.taskId);
     }
-    try {
-      await records.load();
-    } catch (error) {
-      const refusal = this.readFailed(error);
-      for (const work of works) this.refuse(work, refusal);
-      return;
-    }
-    for (const work of works) {
-      judgements.set(work, 0);
-      this.judge(work, batch);
-    }
+    return works;
   }
 
   private async commit(batch: Batch, judgements: ReadonlyMap<Work, number>): Promise<void> {
@@ -268,7 +299,7 @@ export class Committer {
     if (outcome.kind === 'failed') {
       const refusal = commitRefusal(outcome.error);
       for (const unit of planned) {
-        if (unit.base !== null) this.options.cache.drop(unit.base.admission.taskId);
+        this.forget(unit);
         for (const { work } of unit.answers) this.refuse(work, refusal);
       }
       if (outcome.error.failure === 'fatal') throw outcome.error;
@@ -282,7 +313,7 @@ export class Committer {
 
   private settle(unit: Unit, verdict: PlanVerdict, judgements: ReadonlyMap<Work, number>): void {
     if (verdict.kind === 'committed') {
-      const commit = unit.committed(verdict);
+      const commit = unit.kind === 'session' ? null : unit.committed(verdict);
       if (commit !== null) {
         this.options.cache.committed(commit.record);
         this.options.publisher.publish(commit);
@@ -290,20 +321,34 @@ export class Committer {
       for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
       return;
     }
-    if (unit.base !== null) this.options.cache.drop(unit.base.admission.taskId);
+    this.forget(unit);
+    if (verdict.kind === 'damaged') {
+      this.options.onDefect(new StoreError('damaged', verdict.detail));
+      for (const { work } of unit.answers) this.refuse(work, writeDamaged(work.taskId));
+      return;
+    }
     for (const { work } of unit.answers) {
       this.guarded(() => {
-        if (work.lost(verdict) === 'answered') return;
-        const judged = (judgements.get(work) ?? 0) + 1;
-        if (judged < MAX_JUDGEMENTS) return this.await(work, judged);
-        work.refuse(refuse('CONTENTION', 'other writers kept winning the race; retry with the same key'));
+        if (work.lost(verdict) === 'retry') this.again(work, judgements);
       });
     }
   }
 
+  /** Once more, in a later batch; not for ever. */
+  private again(work: Work, judgements: ReadonlyMap<Work, number>): void {
+    const judged = (judgements.get(work) ?? 0) + 1;
+    if (judged < MAX_JUDGEMENTS) return this.await(work, judged);
+    this.refuse(work, refuse('CONTENTION', 'other writers kept winning the race; retry with the same key'));
+  }
+
+  private forget(unit: Unit): void {
+    if (unit.kind === 'record' && unit.base !== null) this.options.cache.drop(unit.base.admission.taskId);
+  }
+
   private refuseWaiting(refusal: Refusal): void {
-    const waiting = this.waiting;
+    const waiting = [...this.urgent, ...this.waiting];
     this.waiting = [];
+    this.urgent = [];
     this.waitingBytes = 0;
     for (const { work } of waiting) this.refuse(work, refusal);
   }
@@ -320,6 +365,10 @@ export class Committer {
       this.options.onDefect(error);
     }
   }
+}
+
+function weightOf(taken: readonly Waiting[]): number {
+  return taken.reduce((bytes, { work }) => bytes + work.weightBytes, 0);
 }
 
 function overloaded(): Refusal {

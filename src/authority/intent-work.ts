@@ -14,7 +14,7 @@ import type { LedgerEntry, PlanVerdict, SessionRead } from '../store/commit-plan
 import type { Batch } from './batch.js';
 import type { Committed } from './publisher.js';
 import { lostStanding, sessionGone } from './session-work.js';
-import type { Unit } from './unit.js';
+import type { RecordUnit } from './unit.js';
 import type { Work } from './work.js';
 
 export interface IntentKey {
@@ -93,7 +93,6 @@ export class IntentWork implements Work {
     }
     const { unit } = located;
     const { draft } = unit;
-    if (draft === null) return;
     const remembered = this.remembered ?? this.rememberedIn(unit);
     if (remembered !== null) return this.replay(unit, draft.record, remembered);
     const before = draft.record;
@@ -121,12 +120,12 @@ export class IntentWork implements Work {
   }
 
   /** The same key within one batch: the first is not in the store yet, and the second must not be judged anew. */
-  private rememberedIn(unit: Unit): LedgerEntry | null {
+  private rememberedIn(unit: RecordUnit): LedgerEntry | null {
     const { key } = this.request;
     return key === undefined ? null : unit.remembered(key.key);
   }
 
-  private replay(unit: Unit, record: TaskRecord, entry: LedgerEntry): void {
+  private replay(unit: RecordUnit, record: TaskRecord, entry: LedgerEntry): void {
     const same = entry.contentHash === this.request.key?.contentHash;
     const answer: IntentAnswer = same
       ? { kind: 'replayed', remembered: parseRemembered(entry.answerJson), record }
@@ -134,7 +133,7 @@ export class IntentWork implements Work {
     unit.answer(this, () => this.settle(answer));
   }
 
-  private remember(unit: Unit, outcome: IntentOutcome): void {
+  private remember(unit: RecordUnit, outcome: IntentOutcome): void {
     const { key, taskId, remembers, intent } = this.request;
     if (key === undefined || outcome.kind === 'conflict') return;
     if (!(remembers ?? changedSomething)(outcome)) return;

@@ -8,7 +8,7 @@ import { type ReportAnswer, judgeReport } from '../kernel/worker-report.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
 import { lostStanding, sessionGone } from './session-work.js';
-import type { Unit } from './unit.js';
+import type { RecordUnit } from './unit.js';
 import type { Work } from './work.js';
 
 export type ReportOutcome =
@@ -52,7 +52,6 @@ export class ReportWork implements Work {
     if (located.kind === 'refused') return this.settle(located);
     const { unit } = located;
     const { draft } = unit;
-    if (draft === null) return;
     const { sessionId, epoch } = report;
     const before = draft.events.length;
     const answered = Math.max(this.request.answeredThrough?.() ?? 0, unit.answeredThrough(report));
@@ -78,7 +77,7 @@ export class ReportWork implements Work {
   }
 
   /** What a stale worker said is kept as a diagnostic and never applied. */
-  private noteStale(unit: Unit, answer: ReportAnswer, at: number): void {
+  private noteStale(unit: RecordUnit, answer: ReportAnswer, at: number): void {
     const { taskId, report } = this.request;
     for (const { seq, refusal } of answer.refused) {
       if (refusal.reason !== 'LEASE_LOST') continue;

@@ -15,11 +15,15 @@ export class SessionWork implements Work {
   readonly weightBytes = 256;
   /** Workers that live must not lose their leases because producers fill the queue. */
   readonly essential = true;
+  /** A renewal that waited behind a full queue would come too late; it passes nothing that it could change. */
+  readonly urgent: boolean;
 
   constructor(
     private readonly write: SessionWrite,
     private readonly settle: (answer: SessionAnswer) => void,
-  ) {}
+  ) {
+    this.urgent = write.kind === 'renew';
+  }
 
   judge(batch: Batch): void {
     batch.writeSession(this.write).answer(this, () => this.settle({ kind: 'done' }));

@@ -22,6 +22,12 @@ export function storeUnavailable(): Refusal {
   return refuse('STORE_UNAVAILABLE', 'the store does not answer; nothing was changed; retry with the same key');
 }
 
+/** What stands where a plan would write is damaged: of a task, or of the key that it would take. */
+export function writeDamaged(taskId: string | null): Refusal {
+  if (taskId !== null) return recordDamaged(taskId);
+  return refuse('RECORD_DAMAGED', 'what the store holds of this cannot be trusted; it is refused until repaired');
+}
+
 export function recordDamaged(taskId: string): Refusal {
   return refuse('RECORD_DAMAGED', 'the stored record of this task cannot be trusted; it is refused until repaired', {
     task_id: taskId,

@@ -11,7 +11,7 @@ import type { Admission, TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
-import type { Unit } from './unit.js';
+import type { RecordUnit } from './unit.js';
 import type { Work } from './work.js';
 
 export type SubmitAnswer =
@@ -30,8 +30,6 @@ export class SubmitWork implements Work {
   readonly taskId = null;
   readonly weightBytes: number;
   private readonly assignedId: string;
-  /** Whether the unit it joined is that of its key, not just that of the id it wants. */
-  private byKey = true;
 
   constructor(
     readonly submission: Submission,
@@ -45,31 +43,26 @@ export class SubmitWork implements Work {
   judge(batch: Batch): void {
     const { submission } = this;
     const { namespace, idempotencyKey, policy } = submission;
-    const named = submission.taskId === null ? undefined : batch.unitOf(submission.taskId);
-    const holder = batch.admitted(namespace, idempotencyKey) ?? named;
-    if (holder?.draft) return this.join(holder, holder.draft.record);
-    this.byKey = true;
+    const holder = batch.admitted(namespace, idempotencyKey);
+    if (holder !== undefined) return this.join(holder);
     const admission = admissionOf(submission, this.assignedId, batch.now);
     const notBeforeAt = policy.notBeforeAtMs !== null && policy.notBeforeAtMs > batch.now ? policy.notBeforeAtMs : null;
-    const unit = batch.admit(Draft.admit(admission, this.context.newId(), notBeforeAt, causeOf(submission)));
+    const draft = Draft.admit(admission, this.context.newId(), notBeforeAt, causeOf(submission));
+    const unit = batch.admit(draft, submission.taskId === null ? 'made' : 'wanted');
     unit.answer(this, (commit) => {
       if (commit !== null) this.settle({ kind: 'created', record: commit.record, sequence: commit.firstSequence });
     });
   }
 
-  /** The batch has the task of this key, or another that takes the id this one wants. */
-  private join(holder: Unit, record: TaskRecord): void {
-    const { submission } = this;
-    const { namespace, idempotencyKey, taskId } = record.admission;
-    this.byKey = namespace === submission.namespace && idempotencyKey === submission.idempotencyKey;
-    const answer = (committed: TaskRecord): SubmitAnswer =>
-      this.byKey ? compare(submission, committed) : idTaken(taskId);
-    holder.answer(this, (commit) => this.settle(answer(commit?.record ?? record)));
+  /** The batch admits this very key. An id that is taken is for the store to say: it looks at keys first. */
+  private join(holder: RecordUnit): void {
+    const { record } = holder.draft;
+    holder.answer(this, (commit) => this.settle(compare(this.submission, commit?.record ?? record)));
   }
 
   lost(verdict: Exclude<PlanVerdict, { kind: 'committed' }>): 'retry' | 'answered' {
-    // Only a verdict on what this very submission asked for is its answer; it may have joined another's unit.
-    if (verdict.kind === 'duplicate' && this.byKey) {
+    // Only a verdict on what this very submission asked for is its answer: that it joined may want another id.
+    if (verdict.kind === 'duplicate') {
       this.context.resolveDuplicate(this, verdict.taskId);
       return 'answered';
     }

@@ -1,7 +1,7 @@
 /**
  * Units: what one transaction keeps or drops as a whole. Every decision on the same record within a batch builds on
  * the one before and joins its unit, so a chain (submitted + claimed, accepted + started + completed) is one record
- * write. When a unit loses, each of its works is judged afresh.
+ * write. When a unit loses, each of its works is judged afresh. A session write is a unit of its own.
  */
 import { Draft } from '../kernel/draft.js';
 import { placementIndex } from './placement-index.js';
@@ -21,32 +21,9 @@ import type { Work } from './work.js';
 
 const NONE: readonly never[] = [];
 
-export class Unit {
-  /** Each work that joined, with what to tell it once the unit's fate is known. */
+/** Who waits for a unit, and what they are told once its fate is known. */
+class Answers {
   answers: Answer[] = [];
-  private readonly sessionReads = new Map<string, SessionRead>();
-  private readonly answered = new Map<string, number>();
-  private readonly ledger: LedgerEntry[] = [];
-  private readonly diagnostics: Diagnostic[] = [];
-
-  private constructor(
-    readonly draft: Draft | null,
-    /** The record that the decisions started from; null when the unit admits it. */
-    readonly base: TaskRecord | null,
-    private readonly sessionWrite: SessionWrite | null,
-  ) {}
-
-  static admitting(draft: Draft): Unit {
-    return new Unit(draft, null, null);
-  }
-
-  static changing(record: TaskRecord, now: number): Unit {
-    return new Unit(Draft.of(record, now), record, null);
-  }
-
-  static ofSession(write: SessionWrite): Unit {
-    return new Unit(null, null, write);
-  }
 
   /** The work is told once the unit is committed, or at once after the batch when there is nothing to commit. */
   answer(work: Work, onCommitted: (commit: Committed | null) => void): void {
@@ -58,6 +35,51 @@ export class Unit {
     const impatient = this.answers.filter(({ work }) => work.waitsForOutcome !== true);
     this.answers = this.answers.filter(({ work }) => work.waitsForOutcome === true);
     return impatient.map(({ work }) => work);
+  }
+}
+
+export type Unit = RecordUnit | SessionUnit;
+
+export class SessionUnit extends Answers {
+  readonly kind = 'session';
+
+  constructor(private readonly write: SessionWrite) {
+    super();
+  }
+
+  plan(): CommitPlan {
+    return {
+      recordReads: NONE,
+      sessionReads: NONE,
+      records: NONE,
+      sessions: [this.write],
+      ledger: NONE,
+      diagnostics: NONE,
+    };
+  }
+}
+
+export class RecordUnit extends Answers {
+  readonly kind = 'record';
+  private readonly sessionReads = new Map<string, SessionRead>();
+  private readonly answered = new Map<string, number>();
+  private readonly ledger: LedgerEntry[] = [];
+  private readonly diagnostics: Diagnostic[] = [];
+
+  private constructor(
+    readonly draft: Draft,
+    /** The record that the decisions started from; null when the unit admits it. */
+    readonly base: TaskRecord | null,
+  ) {
+    super();
+  }
+
+  static admitting(draft: Draft): RecordUnit {
+    return new RecordUnit(draft, null);
+  }
+
+  static changing(record: TaskRecord, now: number): RecordUnit {
+    return new RecordUnit(Draft.of(record, now), record);
   }
 
   reads(session: SessionRead): void {
@@ -91,25 +113,23 @@ export class Unit {
   /** The finished plan, or null when nothing is to be written. */
   plan(): CommitPlan | null {
     const write = this.recordWrite();
-    if (write === null && this.sessionWrite === null && this.ledger.length === 0 && this.diagnostics.length === 0) {
-      return null;
-    }
+    if (write === null && this.ledger.length === 0 && this.diagnostics.length === 0) return null;
     const readOnly = write === null && this.base !== null;
     return {
       recordReads: readOnly ? [{ taskId: this.base.admission.taskId, version: this.base.lastEvent }] : NONE,
       sessionReads: write === null ? NONE : [...this.sessionReads.values()],
       records: write === null ? NONE : [write],
-      sessions: this.sessionWrite === null ? NONE : [this.sessionWrite],
+      sessions: NONE,
       ledger: this.ledger,
       diagnostics: this.diagnostics,
     };
   }
 
   /** What the publisher tells; null for a unit without events. */
-  committed(verdict: Extract<PlanVerdict, { kind: 'committed' }> | null): Committed | null {
+  committed(verdict: Extract<PlanVerdict, { kind: 'committed' }>): Committed | null {
     const { draft, base } = this;
-    const firstSequence = verdict?.firstSequences[0];
-    if (draft === null || draft.events.length === 0 || firstSequence === undefined) return null;
+    const firstSequence = verdict.firstSequences[0];
+    if (draft.events.length === 0 || firstSequence === undefined) return null;
     return {
       taskId: draft.record.admission.taskId,
       before: base,
@@ -121,7 +141,7 @@ export class Unit {
 
   private recordWrite(): RecordWrite | null {
     const { draft, base } = this;
-    if (draft === null || draft.events.length === 0) return null;
+    if (draft.events.length === 0) return null;
     const { record, events } = draft;
     const index = placementIndex(record);
     if (base === null) {

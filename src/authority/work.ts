@@ -20,6 +20,8 @@ export interface Work {
   readonly prefetch?: () => Promise<void>;
   /** Taken also when the queue is full; their number is bounded by what they are about. */
   readonly essential?: true;
+  /** Judged before what has been waiting longer. */
+  readonly urgent?: boolean;
   /** The authority's own works wait for an unknown outcome however long it takes; callers are told. */
   readonly waitsForOutcome?: true;
   /** What a verdict other than `committed` means to it; `retry` judges it again. */

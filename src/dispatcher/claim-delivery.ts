@@ -7,8 +7,9 @@ import type { Committed } from '../authority/publisher.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { Lease, TaskRecord } from '../kernel/record.js';
 import { workerDeadline } from '../kernel/timers.js';
+import { lossCause } from './loss-causes.js';
 import type { WorkSession } from './work-session.js';
-import type { CancelNotice, LeaseLossCause } from './work-sink.js';
+import type { CancelNotice } from './work-sink.js';
 
 export interface DeliveryContext {
   readonly authority: Authority;
@@ -126,51 +127,4 @@ function inputOf(event: TaskEvent): string | null {
   if (event.type === 'reeve.task.resumed' || event.type === 'reeve.task.generation_started')
     return event.data.inputJson;
   return null;
-}
-
-/** Why the worker has to be told that its lease ended; null when it ended the claim itself. */
-function lossCause(commit: Committed): LeaseLossCause | null {
-  const ending = commit.events.find((event) => event.from === 'running');
-  if (ending === undefined || ending.workerSeq !== null) return null;
-  switch (ending.type) {
-    case 'reeve.task.retry_scheduled':
-      return retryLossCause(ending.data.cause, ending.cause.reason?.code);
-    case 'reeve.task.suspended':
-      return 'suspended';
-    case 'task.timed_out':
-      return 'deadline';
-    case 'task.cancelled':
-    case 'task.failed':
-      return terminalLossCause(ending.cause.reason?.code);
-    default:
-      return 'superseded';
-  }
-}
-
-function retryLossCause(cause: string, code: string | undefined): LeaseLossCause {
-  if (cause === 'release') return 'released';
-  if (cause === 'hand_back') return 'not_accepted';
-  if (code === 'run.retry.no_progress') return 'no_progress';
-  if (code === 'run.retry.attempt_timed_out') return 'attempt_timed_out';
-  return code === 'run.requeued.claim_forgotten' ? 'not_held' : 'session_expired';
-}
-
-function terminalLossCause(code: string | undefined): LeaseLossCause {
-  switch (code) {
-    case 'run.cancelled.grace_expired':
-      return 'cancel_grace';
-    case 'run.cancelled.deadline':
-      return 'deadline';
-    case 'run.failed.no_progress':
-      return 'no_progress';
-    case 'run.failed.attempt_timed_out':
-      return 'attempt_timed_out';
-    case 'run.failed.undeliverable':
-      return 'not_accepted';
-    case 'run.failed.lease_attempts_exhausted':
-    case 'run.cancelled.owner_lost':
-      return 'session_expired';
-    default:
-      return 'superseded';
-  }
 }

@@ -41,7 +41,11 @@ export class Dispatcher {
   private accepting = true;
 
   constructor(private readonly options: DispatcherOptions) {
-    const { authority, quiet, onError } = options;
+    const { authority, quiet } = options;
+    const onError = (error: unknown): void => {
+      authority.noteFailure(error);
+      options.onError(error);
+    };
     const recheck = (session: WorkSession): void => void this.sessions.recheck(session).catch(onError);
     this.routes = new ReadyRoutes(authority, recheck, onError);
     this.sessions = new Sessions({

@@ -37,6 +37,14 @@ export class Pool {
     return this.head < this.ring.length;
   }
 
+  /** Free slots, counted as far as `most`. */
+  freeSlots(most: number): number {
+    let free = 0;
+    for (let at = this.head; at < this.ring.length && free < most; at++)
+      free += Math.max(this.ring[at]?.credit ?? 0, 0);
+    return Math.min(free, most);
+  }
+
   /** The session may have a free slot now; it is looked at again when its turn comes. */
   offer(session: WorkSession): void {
     if (session.credit <= 0 || this.inRing.has(session) || !this.members.has(session)) return;

@@ -9,23 +9,37 @@ import { type Route, routeKeyOf, readyOrder, routeOf, type Subscription } from '
 import { EXECUTION_TARGETS } from '../kernel/admission/application.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { ReadyPosition, ReadyTask } from '../store/task-store.js';
+import { ClaimableWindows } from './claimable-windows.js';
+import { DamagedTasks } from './damaged-tasks.js';
 import { Pool, subscriptionKey } from './pool.js';
 import { MAX_WINDOW_ENTRIES, type ReadyEntry, RouteWindow } from './route-window.js';
 import type { WorkSession } from './work-session.js';
 
-/** How many ready tasks one load brings; a window is refilled when it is empty. */
-const LOAD_ENTRIES = MAX_WINDOW_ENTRIES / 4;
+/** How many ready tasks one load brings: some for every free slot, within these bounds. A window is refilled when it is empty. */
+const MIN_LOAD_ENTRIES = 64;
+const MAX_LOAD_ENTRIES = MAX_WINDOW_ENTRIES / 4;
+const LOADED_PER_FREE_SLOT = 4;
+/** Loads under way: routes are the callers' to make, and their reads must not keep commits waiting. */
+export const MAX_LOADS_AT_ONCE = 16;
+/** Windows looked at per wake-up for whether they are to be loaded; the others come at the next ones. */
+const MAX_LOOKS_PER_WAKE = 1_024;
 /** A route with free slots and nothing to do is looked up again this often: wake-ups are hints only. */
 export const POLL_PERIOD_MS = 5_000;
 const POLL_TICK_MS = 250;
-/** At most this many idle routes are looked up per poll tick. */
+/** At most this many idle routes are looked up per poll tick, and so many more are passed over. */
 const POLLED_ROUTES_PER_TICK = 50;
+const MAX_LOOKS_PER_TICK = 2_048;
 
 export class ReadyRoutes implements ClaimSource {
-  /** In the order of their turns. */
+  /** In the order of their turns at being polled. What is empty and served by nobody is not kept. */
   private readonly windows = new Map<string, RouteWindow>();
-  /** Those with something to claim and, as far as is known, somebody to claim it. */
-  private readonly withEntries = new Set<RouteWindow>();
+  private readonly claimable = new ClaimableWindows();
+  /** Served by somebody, empty, and the store may have more: to be loaded when there is a free slot for them. */
+  private readonly hungry = new Set<RouteWindow>();
+  /** To be looked up by the last poll ticks, as far as they were not yet. */
+  private readonly overdue = new Set<RouteWindow>();
+  private loads = 0;
+  private readonly damaged: DamagedTasks;
   private readonly pools = new Map<string, Pool>();
   private readonly promised = new Map<Assignment, { window: RouteWindow; session: WorkSession }>();
   private paused = false;
@@ -37,7 +51,9 @@ export class ReadyRoutes implements ClaimSource {
     /** A session lost a race for its own standing: look at its row again. */
     private readonly onSuspect: (session: WorkSession) => void,
     private readonly onError: (error: unknown) => void,
-  ) {}
+  ) {
+    this.damaged = new DamagedTasks(authority.clock);
+  }
 
   /** Learns the routes the store knows and starts polling. */
   async start(): Promise<void> {
@@ -61,7 +77,11 @@ export class ReadyRoutes implements ClaimSource {
     if (pool === undefined) {
       pool = new Pool(subscription, () => this.dropPool(key));
       this.pools.set(key, pool);
-      for (const window of this.windows.values()) if (pool.serves(window.route)) window.pools.push(pool);
+      for (const window of this.windows.values()) {
+        if (!pool.serves(window.route)) continue;
+        window.pools.push(pool);
+        this.sort(window);
+      }
     }
     return pool;
   }
@@ -69,9 +89,12 @@ export class ReadyRoutes implements ClaimSource {
   private dropPool(key: string): void {
     const pool = this.pools.get(key);
     this.pools.delete(key);
-    for (const { pools } of this.windows.values()) {
+    for (const window of this.windows.values()) {
+      const { pools } = window;
       const at = pools.findIndex((candidate) => candidate === pool);
-      if (at >= 0) pools.splice(at, 1);
+      if (at < 0) continue;
+      pools.splice(at, 1);
+      if (pools.length === 0) this.sort(window);
     }
   }
 
@@ -85,12 +108,37 @@ export class ReadyRoutes implements ClaimSource {
   private lookForWork(): void {
     this.waking = false;
     if (this.paused) return;
-    for (const window of this.windows.values()) {
-      if (!window.hasCredit) continue;
-      if (window.size > 0) this.withEntries.add(window);
-      else if (window.wantsLoad) this.load(window);
+    this.claimable.recheck();
+    this.loadMore();
+    if (!this.claimable.isEmpty) this.authority.wakeForClaims();
+  }
+
+  /** Those looked at in vain go behind the others, so that the next look finds others. */
+  private loadMore(): void {
+    let looks = Math.min(this.hungry.size, MAX_LOOKS_PER_WAKE);
+    for (const window of this.hungry) {
+      if (this.loads >= MAX_LOADS_AT_ONCE || looks === 0) return;
+      looks -= 1;
+      this.hungry.delete(window);
+      if (!window.wantsLoad) continue;
+      if (window.hasCredit) this.load(window);
+      else this.hungry.add(window);
     }
-    if (this.withEntries.size > 0) this.authority.wakeForClaims();
+    for (const window of this.overdue) {
+      if (this.loads >= MAX_LOADS_AT_ONCE) return;
+      this.overdue.delete(window);
+      if (!window.loading && window.size === 0) this.load(window);
+    }
+  }
+
+  /** Puts a window where it belongs after something about it has changed. */
+  private sort(window: RouteWindow): void {
+    const { pools } = window;
+    if (pools.length > 0 && window.size > 0) this.claimable.add(window);
+    else this.claimable.remove(window);
+    if (pools.length > 0 && window.wantsLoad) this.hungry.add(window);
+    else this.hungry.delete(window);
+    if (window.isIdle && this.windows.get(window.key) === window) this.windows.delete(window.key);
   }
 
   offer(record: TaskRecord): void {
@@ -99,24 +147,19 @@ export class ReadyRoutes implements ClaimSource {
     const key = routeKeyOf(record.admission);
     const window = this.windows.get(key) ?? this.windowOf(key, routeOf(record.admission));
     window.offer({ taskId: record.admission.taskId, readyOrder: order });
-    if (window.size > 0) this.withEntries.add(window);
+    if (window.size > 0) this.claimable.add(window);
     else if (window.wantsLoad && window.hasCredit) this.load(window);
   }
 
   next(): Assignment | null {
     if (this.paused) return null;
-    for (const window of this.withEntries) {
-      const pool = window.pools.find((candidate) => candidate.hasCredit);
-      if (pool === undefined) {
-        // Until credit comes back: routes that nobody serves must not cost every claim a look.
-        this.withEntries.delete(window);
-        continue;
-      }
+    for (let claimable = this.claimable.next(); claimable !== null; claimable = this.claimable.next()) {
+      const { window, pool } = claimable;
       const entry = window.take();
-      this.toTheEnd(window);
-      this.withEntries.delete(window);
-      if (window.size > 0) this.withEntries.add(window);
-      else if (window.wantsLoad) this.load(window);
+      if (window.size === 0) {
+        this.claimable.remove(window);
+        if (window.wantsLoad) this.load(window);
+      }
       const session = entry === null ? null : pool.take();
       if (entry === null || session === null) continue;
       return this.promise(entry, window, session);
@@ -129,7 +172,8 @@ export class ReadyRoutes implements ClaimSource {
     if (promised === undefined) return;
     this.promised.delete(assignment);
     const { window, session } = promised;
-    if (why !== 'stale') window.forget();
+    if (why === 'damaged') this.damaged.add(assignment.taskId);
+    else if (why !== 'stale') this.forget(window);
     if (why === 'session' && !session.suspect) {
       session.suspect = true;
       this.onSuspect(session);
@@ -143,6 +187,13 @@ export class ReadyRoutes implements ClaimSource {
     const promised = this.promised.get(assignment);
     this.promised.delete(assignment);
     promised?.session.unreserve();
+  }
+
+  /** What is known of the route no longer holds; nor that there is nothing to know, should it have been let go. */
+  private forget(window: RouteWindow): void {
+    const current = this.windows.get(window.key) ?? this.windowOf(window.key, window.route);
+    current.forget();
+    this.sort(current);
   }
 
   private promise(entry: ReadyEntry, window: RouteWindow, session: WorkSession): Assignment {
@@ -164,16 +215,23 @@ export class ReadyRoutes implements ClaimSource {
     const window = new RouteWindow(key, route);
     for (const pool of this.pools.values()) if (pool.serves(route)) window.pools.push(pool);
     this.windows.set(key, window);
+    this.sort(window);
     return window;
   }
 
-  /** Routes take turns, at being served and, where there are more than a tick has room for, at being looked up. */
+  /** Routes take turns at being looked up, where there are more than a tick has room for. */
   private toTheEnd(window: RouteWindow): void {
     this.windows.delete(window.key);
     this.windows.set(window.key, window);
   }
 
   private load(window: RouteWindow): void {
+    if (this.loads >= MAX_LOADS_AT_ONCE) {
+      this.hungry.add(window);
+      return;
+    }
+    this.loads += 1;
+    this.hungry.delete(window);
     window.beginLoad();
     // A window that were filled from before the batch in the making would miss what that batch makes ready.
     this.authority.readBehindBatch(() => this.fill(window));
@@ -182,60 +240,79 @@ export class ReadyRoutes implements ClaimSource {
   private fill(window: RouteWindow): void {
     this.readEntries(window).then(
       ({ entries, all }) => {
-        window.endLoad(entries, all, this.authority.clock.monotonicMs());
-        if (window.size === 0) return;
-        this.withEntries.add(window);
-        this.authority.wakeForClaims();
+        this.loads -= 1;
+        const served = window.pools.length > 0;
+        // Of a route that nobody serves only whether there is anything is worth knowing.
+        window.endLoad(
+          served ? entries : [],
+          all && (served || entries.length === 0),
+          this.authority.clock.monotonicMs(),
+        );
+        this.sort(window);
+        if (!this.paused) this.loadMore();
+        if (window.size > 0) this.authority.wakeForClaims();
       },
       (error: unknown) => {
+        this.loads -= 1;
         window.failLoad();
+        // Not at once: the poll asks the store again soon enough.
         this.onError(error);
       },
     );
   }
 
-  /** The first ready tasks of the route that can be trusted; damaged ones are stepped over. */
+  /** The first ready tasks of the route; those that were found to be damaged are stepped over. */
   private async readEntries(window: RouteWindow): Promise<{ entries: ReadyEntry[]; all: boolean }> {
+    const limit = this.entriesFor(window);
     let after: ReadyPosition | null = null;
     for (;;) {
-      const tasks: readonly ReadyTask[] = await this.readPage(window.key, after);
+      const tasks: readonly ReadyTask[] = await this.authority.store.readyTasks(window.key, after, limit);
       const entries: ReadyEntry[] = [];
-      for (const { task, position } of tasks) {
+      for (const { taskId, position } of tasks) {
         after = position;
-        if (task.kind === 'task') entries.push({ taskId: task.taskId, readyOrder: position.readyOrder });
+        if (!this.damaged.has(taskId)) entries.push({ taskId, readyOrder: position.readyOrder });
       }
-      const all = tasks.length < LOAD_ENTRIES;
+      const all = tasks.length < limit;
       if (all || entries.length > 0) return { entries, all };
     }
   }
 
-  private async readPage(key: string, after: ReadyPosition | null): Promise<readonly ReadyTask[]> {
-    const read = this.authority.beginRead();
-    try {
-      const tasks = await this.authority.store.readyTasks(key, after, LOAD_ENTRIES);
-      for (const { task } of tasks) if (task.kind === 'task') read.keep(task.record);
-      return tasks;
-    } finally {
-      read.end();
+  private entriesFor({ pools }: RouteWindow): number {
+    if (pools.length === 0) return 1;
+    let free = 0;
+    for (const pool of pools) {
+      free += pool.freeSlots(MAX_LOAD_ENTRIES);
+      if (free >= MAX_LOAD_ENTRIES) break;
     }
+    return Math.min(Math.max(free * LOADED_PER_FREE_SLOT, MIN_LOAD_ENTRIES), MAX_LOAD_ENTRIES);
   }
 
   private poll(): void {
     if (this.paused) return;
     this.pollTimer = this.authority.clock.after(POLL_TICK_MS, () => {
-      const staleBefore = this.authority.clock.monotonicMs() - POLL_PERIOD_MS;
-      let room = POLLED_ROUTES_PER_TICK;
-      for (const window of this.windows.values()) {
-        if (room === 0) break;
-        if (window.loading || window.size > 0 || !window.hasCredit) continue;
-        if (!window.wantsLoad && window.loadedAt > staleBefore) continue;
-        room -= 1;
-        this.toTheEnd(window);
-        this.load(window);
-      }
+      this.lookUpIdle();
       this.lookForWork();
       this.poll();
     });
+  }
+
+  /** Those that have been thought empty for long, and those that failed to load or that nobody serves any more. */
+  private lookUpIdle(): void {
+    const staleBefore = this.authority.clock.monotonicMs() - POLL_PERIOD_MS;
+    let room = POLLED_ROUTES_PER_TICK - this.overdue.size;
+    let looks = Math.min(this.windows.size, MAX_LOOKS_PER_TICK);
+    for (const window of this.windows.values()) {
+      if (room <= 0 || looks === 0) return;
+      looks -= 1;
+      this.toTheEnd(window);
+      if (window.loading || window.size > 0) continue;
+      // One that nobody serves is looked up too, so as to be let go when there is nothing left of it.
+      const served = window.pools.length > 0;
+      if (served && !window.hasCredit) continue;
+      if (window.loadedAt > staleBefore && !(served && window.wantsLoad)) continue;
+      room -= 1;
+      this.overdue.add(window);
+    }
   }
 }
 

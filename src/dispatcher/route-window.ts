@@ -16,6 +16,8 @@ export interface ReadyEntry {
 
 export class RouteWindow {
   readonly pools: Pool[] = [];
+  /** Routes of one queue of one namespace are one line, in the order of their tasks. */
+  readonly queueKey: string;
   /** Clock reading (monotonic ms) of the last load. */
   loadedAt = Number.NEGATIVE_INFINITY;
   loading = false;
@@ -28,7 +30,9 @@ export class RouteWindow {
   constructor(
     readonly key: string,
     readonly route: Route,
-  ) {}
+  ) {
+    this.queueKey = `${route.namespace}\n${route.queue}`;
+  }
 
   get size(): number {
     return this.entries.length - this.head;
@@ -39,8 +43,23 @@ export class RouteWindow {
     return !this.complete && !this.loading && this.size === 0;
   }
 
+  /** The place of its first entry; beyond all others when it has none. */
+  get firstOrder(): number {
+    return this.entries[this.head]?.readyOrder ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** A pool with a free slot for it. */
+  get freePool(): Pool | undefined {
+    return this.pools.find((pool) => pool.hasCredit);
+  }
+
   get hasCredit(): boolean {
-    return this.pools.some((pool) => pool.hasCredit);
+    return this.freePool !== undefined;
+  }
+
+  /** The store has nothing of this route and nobody serves it: it can be made anew when something happens to it. */
+  get isIdle(): boolean {
+    return this.complete && !this.loading && this.size === 0 && this.pools.length === 0;
   }
 
   /** A task became ready. Kept when its place is inside the window, else left to the store. */

@@ -3,14 +3,18 @@
  */
 import type { Authority } from '../authority/authority.js';
 import type { TaskRecord } from '../kernel/record.js';
+import { lossCauseOf } from './loss-causes.js';
 import type { NamedClaim } from './sessions.js';
 import type { WorkSession } from './work-session.js';
+import type { LeaseLoss } from './work-sink.js';
 
 const PAGE = 500;
+/** Records read at a time for a session that holds them; the others wait, whatever their args weigh. */
+const RECORDS_PER_READ = 32;
 
 export interface HeldClaims {
   readonly kept: readonly NamedClaim[];
-  readonly lost: readonly NamedClaim[];
+  readonly lost: readonly LeaseLoss[];
   /** Of the kept ones, those with a pending cancel. */
   readonly cancelled: readonly TaskRecord[];
   /** Leased to the session and not named: claims that never reached it, to be handed back at once. */
@@ -55,31 +59,36 @@ export async function heldClaimsOf(
         continue;
       }
       const { generation } = record;
-      const { answeredThrough } = claim;
+      // A worker that missed the answer to its last words takes them up from here.
+      const answeredThrough = Math.max(claim.answeredThrough, record.lease?.eventSeq ?? 0);
       session.hold({ taskId, generation, epoch, answeredThrough, namedAt, sent: true, cancel: null });
       byTask.delete(taskId);
-      kept.push(claim);
+      kept.push({ ...claim, answeredThrough });
       if (record.cancellation !== null) cancelled.push(record);
     }
   } finally {
     unsubscribe();
   }
+  const lost: LeaseLoss[] = [];
   for (const claim of byTask.values()) {
-    if (!(await endedByOwner(authority, session, claim))) continue;
-    byTask.delete(claim.taskId);
-    kept.push(claim);
+    const read = await authority.get(claim.taskId);
+    if (read.ok && endedByOwner(read.value, session, claim)) kept.push(claim);
+    else lost.push(lossOf(claim, read.ok ? read.value : null));
   }
-  return { kept, lost: [...byTask.values()], cancelled, unnamed };
+  return { kept, lost, cancelled, unnamed };
+}
+
+function lossOf({ taskId, epoch }: NamedClaim, record: TaskRecord | null): LeaseLoss {
+  if (record === null) return { taskId, epoch, generation: 0, cause: 'superseded' };
+  return { taskId, epoch, generation: record.generation, cause: lossCauseOf(record, epoch) };
 }
 
 /**
  * The worker ended this claim itself and only missed the answer: not lost, it says its last words again and learns
  * that they were judged.
  */
-async function endedByOwner(authority: Authority, session: WorkSession, claim: NamedClaim): Promise<boolean> {
-  const read = await authority.get(claim.taskId);
-  if (!read.ok) return false;
-  const { endedLease, epoch, lease, ownerStopped } = read.value;
+function endedByOwner(record: TaskRecord, session: WorkSession, claim: NamedClaim): boolean {
+  const { endedLease, epoch, lease, ownerStopped } = record;
   const isLast = lease === null && epoch === claim.epoch && endedLease?.epoch === claim.epoch;
   return isLast && ownerStopped && endedLease.sessionId === session.identity.sessionId;
 }
@@ -87,10 +96,29 @@ async function endedByOwner(authority: Authority, session: WorkSession, claim: N
 async function* leasedTo(authority: Authority, sessionId: string): AsyncGenerator<TaskRecord> {
   for (let after = 0; ;) {
     const page = await authority.store.tasksOfSession(sessionId, after, PAGE);
-    for (const task of page) {
-      after = task.order;
-      if (task.kind === 'task') yield task.record;
+    for (let from = 0; from < page.length; from += RECORDS_PER_READ) {
+      const taskIds = page.slice(from, from + RECORDS_PER_READ).map(({ taskId }) => taskId);
+      for (const record of await readRecords(authority, taskIds)) {
+        if (record.lease?.sessionId === sessionId) yield record;
+      }
     }
+    after = page[page.length - 1]?.order ?? after;
     if (page.length < PAGE) return;
+  }
+}
+
+/** Those that can be read, and kept at hand: their worker speaks of them next. */
+async function readRecords(authority: Authority, taskIds: readonly string[]): Promise<readonly TaskRecord[]> {
+  const read = authority.beginRead();
+  try {
+    const records: TaskRecord[] = [];
+    for (const task of await authority.store.loadTasks(taskIds)) {
+      if (task?.kind !== 'task') continue;
+      read.keep(task.record);
+      records.push(task.record);
+    }
+    return records;
+  } finally {
+    read.end();
   }
 }

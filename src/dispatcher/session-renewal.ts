@@ -42,7 +42,8 @@ export class SessionRenewal {
     this.heard = new Map();
     for (const { session, attachment, answers } of heard.values()) {
       const { sessionId, ttlMs } = session.identity;
-      const expiresAt = this.authority.now() + ttlMs;
+      // Its stream may have ended since it was heard from: a renewal must not outlast what it lingers then.
+      const expiresAt = Math.min(this.authority.now() + ttlMs, session.lingersUntil ?? Number.POSITIVE_INFINITY);
       void this.authority.writeSession({ kind: 'renew', sessionId, attachment, expiresAt }).then((written) => {
         const renewal = written.kind === 'done' ? 'renewed' : written.kind === 'lost' ? 'gone' : 'failed';
         if (renewal === 'gone') this.onLost(session);

@@ -7,20 +7,20 @@ import type { Authority } from '../authority/authority.js';
 import { sessionGone } from '../authority/session-work.js';
 import { storeRefusal } from '../authority/store-refusal.js';
 import type { Refusal } from '../kernel/refusal.js';
+import { MAX_SLOTS } from '../kernel/delivery.js';
 import type { Subscription } from '../kernel/placement.js';
-import type { SessionRow } from '../store/commit-plan.js';
+import type { SessionRow, SessionWrite } from '../store/commit-plan.js';
 import type { ClaimDelivery } from './claim-delivery.js';
 import type { Pool } from './pool.js';
-import { heldClaimsOf, type LeasedClaim } from './session-claims.js';
-import { WorkSession } from './work-session.js';
-import type { DeliveredClaim, WorkSink } from './work-sink.js';
+import { type HeldClaims, heldClaimsOf, type LeasedClaim } from './session-claims.js';
+import { type SessionIdentity, WorkSession } from './work-session.js';
+import type { DeliveredClaim, LeaseLoss, WorkSink } from './work-sink.js';
 
 export const MIN_SESSION_TTL_MS = 2_000;
 export const DEFAULT_SESSION_TTL_MS = 30_000;
 export const MAX_SESSION_TTL_MS = 600_000;
 /** Both sides speak at least every third of the TTL. */
 export const HEARTBEATS_PER_TTL = 3;
-export const MAX_SLOTS = 10_000;
 const SESSION_ID_BYTES = 12;
 /** A worker that lost its answer attaches again while its first try may still be on its way. */
 const ATTACH_TRIES = 4;
@@ -29,6 +29,7 @@ export interface WorkerHello {
   readonly workerName: string;
   /** Ms; null: the default. Clamped to its bounds, Welcome says what holds. */
   readonly ttlMs: number | null;
+  /** Ms after the end of its stream; null: the TTL. At most the TTL. */
   readonly lingerMs: number | null;
   readonly slots: number;
   readonly subscription: Subscription;
@@ -47,7 +48,7 @@ export interface Attached {
   readonly secret: string;
   /** Of the claims a re-attaching worker named. */
   readonly kept: readonly NamedClaim[];
-  readonly lost: readonly NamedClaim[];
+  readonly lost: readonly LeaseLoss[];
 }
 
 export type AttachAnswer =
@@ -78,19 +79,10 @@ export class Sessions {
   async open(hello: WorkerHello, sink: WorkSink): Promise<AttachAnswer> {
     const { authority } = this.context;
     const sessionId = authority.random.token(SESSION_ID_BYTES);
-    const ttlMs = Math.min(Math.max(hello.ttlMs ?? DEFAULT_SESSION_TTL_MS, MIN_SESSION_TTL_MS), MAX_SESSION_TTL_MS);
+    const terms = termsOf(hello);
     const now = authority.now();
-    const row: SessionRow = {
-      sessionId,
-      state: 'live',
-      expiresAt: now + ttlMs,
-      attachment: 1,
-      ttlMs,
-      lingerMs: hello.lingerMs,
-      workerName: hello.workerName,
-      helloJson: hello.helloJson,
-      createdAt: now,
-    };
+    const expiresAt = now + terms.ttlMs;
+    const row: SessionRow = { sessionId, state: 'live', expiresAt, attachment: 1, ...terms, createdAt: now };
     const written = await authority.writeSession({ kind: 'open', session: row });
     if (written.kind === 'refused') return { ok: false, refusal: written.refusal };
     if (written.kind === 'lost') return { ok: false, refusal: sessionGone() };
@@ -118,15 +110,18 @@ export class Sessions {
       for (let tries = 0; tries < ATTACH_TRIES; tries++) {
         const row = await authority.store.loadSession(sessionId);
         if (row === null || row.state === 'gone') break;
-        const expiresAt = authority.now() + row.ttlMs;
-        const { helloJson } = hello;
-        const attach = { kind: 'attach', sessionId, from: row.attachment, expiresAt, helloJson } as const;
+        const terms = termsOf(hello);
+        const expiresAt = authority.now() + terms.ttlMs;
+        const attach = { kind: 'attach', sessionId, from: row.attachment, expiresAt, ...terms } as const;
         const written = await authority.writeSession(attach);
         if (written.kind === 'refused') return { ok: false, refusal: written.refusal };
-        if (written.kind === 'done') return await this.take(row, row.attachment + 1, secret, named, hello, sink);
+        if (written.kind === 'done') {
+          return await this.take({ ...row, ...terms }, row.attachment + 1, secret, named, hello, sink);
+        }
       }
       return { ok: false, refusal: sessionGone() };
     } catch (error) {
+      authority.noteFailure(error);
       return { ok: false, refusal: storeRefusal(error) };
     }
   }
@@ -142,9 +137,10 @@ export class Sessions {
   ): Promise<AttachAnswer> {
     const pool = this.context.poolOf(hello.subscription);
     const session = this.byId.get(row.sessionId) ?? this.adopt(row, pool);
+    session.identity = identityOf(row);
     session.moveTo(pool);
     session.attach(sink, attachment);
-    const { kept, lost, cancelled, unnamed } = await heldClaimsOf(this.context.authority, session, named);
+    const { kept, lost, cancelled, unnamed } = await this.heldClaims(session, named, sink);
     // Another stream took its place meanwhile.
     if (session.attachment !== attachment) return { ok: false, refusal: sessionGone() };
     for (const record of cancelled) this.context.delivery().cancelAgain(session, record);
@@ -154,15 +150,37 @@ export class Sessions {
     return { ok: true, value: { session, secret, kept, lost } };
   }
 
-  /** The stream of a session ended. Without linger its claims are lost at once; else it has its TTL to come back. */
+  /** When it cannot be told what the session holds, its stream is refused, and must not stay in its place. */
+  private async heldClaims(session: WorkSession, named: readonly NamedClaim[], sink: WorkSink): Promise<HeldClaims> {
+    try {
+      return await heldClaimsOf(this.context.authority, session, named);
+    } catch (error) {
+      session.detach(sink);
+      throw error;
+    }
+  }
+
+  /** The stream of a session ended. Without linger its claims are lost at once; else it has that long to come back. */
   streamEnded(session: WorkSession, sink: WorkSink): void {
     if (!session.detach(sink)) return;
-    if (session.identity.lingerMs !== 0) return;
-    const { sessionId } = session.identity;
+    const { attachment } = session;
+    const { sessionId, lingerMs } = session.identity;
+    // By default it is the TTL, and that is what the last renewal wrote.
+    if (lingerMs === null) return;
+    if (lingerMs === 0) {
+      this.write({ kind: 'end', sessionId, attachment }, () => this.gone(sessionId));
+      return;
+    }
+    const until = this.context.authority.now() + lingerMs;
+    session.lingersUntil = until;
+    this.write({ kind: 'linger', sessionId, attachment, until }, () => undefined);
+  }
+
+  private write(write: SessionWrite, done: () => void): void {
     this.context.authority
-      .writeSession({ kind: 'end', sessionId, attachment: session.attachment })
+      .writeSession(write)
       .then((written) => {
-        if (written.kind === 'done') this.gone(sessionId);
+        if (written.kind === 'done') done();
       })
       .catch(this.context.onError);
   }
@@ -223,12 +241,9 @@ export class Sessions {
   }
 
   private adopt(row: SessionRow, pool: Pool): WorkSession {
-    const { sessionId, workerName, ttlMs, lingerMs } = row;
-    const session = new WorkSession({ sessionId, workerName, ttlMs, lingerMs }, pool, (of, claims) =>
-      this.handBack(of, claims),
-    );
+    const session = new WorkSession(identityOf(row), pool, (of, claims) => this.handBack(of, claims));
     session.draining = row.state === 'draining';
-    this.byId.set(sessionId, session);
+    this.byId.set(row.sessionId, session);
     return session;
   }
 
@@ -259,6 +274,21 @@ const HAND_BACK_CAUSE = {
   causation: null,
   authoritativeAt: null,
 } as const;
+
+/** What a Hello asks for, within its bounds. */
+function termsOf({
+  ttlMs,
+  lingerMs,
+  workerName,
+  helloJson,
+}: WorkerHello): Pick<SessionRow, 'ttlMs' | 'lingerMs' | 'workerName' | 'helloJson'> {
+  const ttl = Math.min(Math.max(ttlMs ?? DEFAULT_SESSION_TTL_MS, MIN_SESSION_TTL_MS), MAX_SESSION_TTL_MS);
+  return { ttlMs: ttl, lingerMs: lingerMs === null ? null : Math.min(lingerMs, ttl), workerName, helloJson };
+}
+
+function identityOf({ sessionId, workerName, ttlMs, lingerMs }: SessionRow): SessionIdentity {
+  return { sessionId, workerName, ttlMs, lingerMs };
+}
 
 function slotsOf(wanted: number): number {
   return Math.min(Math.max(wanted, 0), MAX_SLOTS);

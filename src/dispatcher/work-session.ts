@@ -19,6 +19,7 @@ export interface HeldClaim {
   cancel: CancelNotice | null;
 }
 
+/** Who it is, and what its last Hello asked for. */
 export interface SessionIdentity {
   readonly sessionId: string;
   readonly workerName: string;
@@ -41,6 +42,8 @@ export class WorkSession {
   /** Set while its row in the store is being looked at again after a lost race. */
   suspect = false;
   draining = false;
+  /** Epoch ms beyond which it does not wait to be attached again; null while it has its stream. */
+  lingersUntil: number | null = null;
   private sink: WorkSink | null = null;
   /** The stream took no claims: it gets no more, until another takes its place. */
   private broken = false;
@@ -50,7 +53,7 @@ export class WorkSession {
   private flushing = false;
 
   constructor(
-    readonly identity: SessionIdentity,
+    public identity: SessionIdentity,
     public pool: Pool,
     private readonly onUndelivered: (session: WorkSession, claims: readonly DeliveredClaim[]) => void,
   ) {
@@ -75,6 +78,7 @@ export class WorkSession {
     this.slots = 0;
     this.attachment = attachment;
     this.suspect = false;
+    this.lingersUntil = null;
   }
 
   /** A re-attaching worker may serve something else than before. */

@@ -40,8 +40,18 @@ export function encodeAdmission(admission: Admission): string {
   return tail.after(`${head}}`);
 }
 
-/** Throws `Damage`. */
-export function decodeAdmission(taskId: string, row: string): Admission {
+/** The admission without its args: all that a list shows, however large they are. */
+export function withoutArgs(row: string): string {
+  const headEnd = row.indexOf('\n');
+  return headEnd === -1 ? row : row.slice(0, headEnd);
+}
+
+/** Throws `Damage`. Without args they are read as an empty text, and need not be in the row. */
+export function decodeAdmission(
+  taskId: string,
+  row: string,
+  args: 'with_args' | 'without_args' = 'with_args',
+): Admission {
   if (row.charAt(0) !== '1') throw new Damage('admission is of an unknown format');
   const { head, payloads } = readStoredText(row, 1, 'admission');
   const fields = objectOf(head, 'admission');
@@ -53,7 +63,7 @@ export function decodeAdmission(taskId: string, row: string): Admission {
     idempotencyKey: textOf(fields['i'], 'idempotency key'),
     application: {
       actionKind: textOf(fields['k'], 'action kind'),
-      argsJson: payloads.required(fields['a']),
+      argsJson: args === 'with_args' ? payloads.required(fields['a']) : '',
       executionTarget: nameOf(TARGETS, fields['t'] ?? 0, 'execution target'),
       requiredCapabilities: fields['c'] === undefined ? [] : textsOf(fields['c'], 'capabilities'),
       libraryRef: textOrNull(fields['l'], 'library ref'),

@@ -86,10 +86,16 @@ export type SessionWrite =
       readonly sessionId: string;
       readonly from: number;
       readonly expiresAt: number;
+      /** What its new Hello says takes the place of what the one before said. */
+      readonly ttlMs: number;
+      readonly lingerMs: number | null;
+      readonly workerName: string;
       readonly helloJson: string;
     }
   /** Refused when the session is gone or was attached by another stream since. */
   | { readonly kind: 'renew'; readonly sessionId: string; readonly attachment: number; readonly expiresAt: number }
+  /** The stream of this attachment ended: the session lasts no longer than `until`, and never longer than before. */
+  | { readonly kind: 'linger'; readonly sessionId: string; readonly attachment: number; readonly until: number }
   /** Refused unless it is live under this attachment. */
   | { readonly kind: 'drain'; readonly sessionId: string; readonly attachment: number }
   /** Takes an expired session: refused when it is gone already or `expiresAt` is not strictly below `now`. */
@@ -126,7 +132,9 @@ export type PlanVerdict =
   | { readonly kind: 'duplicate'; readonly taskId: string }
   | { readonly kind: 'task_id_taken'; readonly taskId: string }
   /** A ledger key is taken; `original` is what stands there. */
-  | { readonly kind: 'repeated'; readonly original: LedgerEntry };
+  | { readonly kind: 'repeated'; readonly original: LedgerEntry }
+  /** What stands where the plan would write cannot be trusted; only this plan is dropped. `detail` is for the log. */
+  | { readonly kind: 'damaged'; readonly detail: string };
 
 /** One transaction's worth. */
 export interface CommitBatch {

@@ -15,11 +15,13 @@ export function sessionAfter(row: SessionRow | null, write: SessionWrite): Sessi
   switch (write.kind) {
     case 'attach': {
       if (row.attachment !== write.from) return null;
-      const { expiresAt, helloJson } = write;
-      return { ...row, attachment: row.attachment + 1, expiresAt, helloJson };
+      const { expiresAt, ttlMs, lingerMs, workerName, helloJson } = write;
+      return { ...row, attachment: row.attachment + 1, expiresAt, ttlMs, lingerMs, workerName, helloJson };
     }
     case 'renew':
       return row.attachment === write.attachment ? { ...row, expiresAt: write.expiresAt } : null;
+    case 'linger':
+      return row.attachment === write.attachment ? { ...row, expiresAt: Math.min(row.expiresAt, write.until) } : null;
     case 'drain':
       return row.attachment === write.attachment && row.state === 'live' ? { ...row, state: 'draining' } : null;
     case 'expire':

@@ -15,9 +15,11 @@ export type TaskRow = readonly [number, string, number, number | null, string, s
 /** First sequence, number of the last event, events. */
 export type HistoryRow = readonly [number, number, string];
 
-export function taskOfRow([order, taskId, version, lastNumber, record, admission]: TaskRow): StoredTask {
+export function taskOfRow(row: TaskRow, args: 'with_args' | 'without_args' = 'with_args'): StoredTask {
+  const [order, taskId, version, lastNumber, record, stored] = row;
   const read = decoded(() => {
-    const value = decodeRecord(textOf(record, 'record'), decodeAdmission(taskId, textOf(admission, 'admission')));
+    const admission = decodeAdmission(taskId, textOf(stored, 'admission'), args);
+    const value = decodeRecord(textOf(record, 'record'), admission);
     if (value.lastEvent !== version) throw new Damage(`version ${version} holds a record of event ${value.lastEvent}`);
     if (lastNumber !== version) throw new Damage(`version ${version} has a history up to ${lastNumber ?? 'nothing'}`);
     return value;
@@ -25,6 +27,11 @@ export function taskOfRow([order, taskId, version, lastNumber, record, admission
   return read.ok
     ? { kind: 'task', taskId, order, record: read.value }
     : { kind: 'damaged', taskId, order, detail: read.detail };
+}
+
+/** About what a row weighs on its way between threads, in bytes. */
+export function weightOfRow([, , , , record, admission]: TaskRow): number {
+  return record.length + (admission?.length ?? 0);
 }
 
 /** Events above `afterNumber` out of rows in order; rows are read as they are asked for. Throws StoreError `damaged`. */

@@ -7,6 +7,7 @@ import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
+import type { StoreError } from './store-error.js';
 
 /** A record as it was read, or the fact that what is stored cannot be trusted. */
 export type StoredTask =
@@ -27,9 +28,17 @@ export interface ReadyPosition {
   readonly order: number;
 }
 
+/** A ready task by name: its record is read, and judged to be sound, only when it is claimed. */
 export interface ReadyTask {
   readonly position: ReadyPosition;
-  readonly task: StoredTask;
+  readonly taskId: string;
+}
+
+/** A task whose lease a session holds, by name. */
+export interface LeasedTask {
+  readonly taskId: string;
+  /** Admission order: the position to continue from. */
+  readonly order: number;
 }
 
 export interface DueTask {
@@ -49,16 +58,26 @@ export interface ListQuery {
   /** Admission order to continue after; null from the end that comes first. */
   readonly after: number | null;
   readonly limit: number;
+  /**
+   * Without them the args of every record are an empty text: enough for whoever shows tasks without their args, never
+   * to decide on.
+   */
+  readonly withArgs: boolean;
 }
 
 export interface ListPage {
   readonly tasks: readonly StoredTask[];
-  /** Where to continue; null when nothing is left. A page may be short, even empty, and still go on: the rows looked at are bounded. */
+  /**
+   * Where to continue; null when nothing is left. A page may be short, even empty, and still go on: the rows looked at
+   * are bounded, and so are the bytes handed out.
+   */
   readonly next: number | null;
 }
 
 /** How many rows one `listTasks` call looks at. */
 export const MAX_ROWS_PER_LIST = 10_000;
+/** A page of `listTasks` ends when its tasks weigh so many bytes, about; it holds one however heavy. */
+export const MAX_BYTES_PER_LIST = 4 * 1024 * 1024;
 
 export interface TaskStore {
   /**
@@ -73,7 +92,10 @@ export interface TaskStore {
    */
   outcomeOf(batch: CommitBatch): Promise<readonly PlanVerdict[] | null>;
 
-  /** By task id, in the order asked; null where there is none. Sees every commit answered before the call. */
+  /**
+   * By task id, in the order asked; null where there is none. Sees every commit answered before the call. However many
+   * are asked for, no single step of reading them handles more than a few MiB.
+   */
   loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]>;
   findTaskId(namespace: string, idempotencyKey: string): Promise<string | null>;
   findLedgerEntry(taskId: string, intentKey: string): Promise<LedgerEntry | null>;
@@ -112,10 +134,16 @@ export interface TaskStore {
   /** The sessions that hold the lease of any task, each once. */
   leaseHolders(): Promise<readonly string[]>;
   /** Tasks whose lease a session holds, in admission order, after the one given. */
-  tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly StoredTask[]>;
+  tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly LeasedTask[]>;
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;
+
+  /**
+   * The listener is told once when the store must not be used any more, whether or not anybody asks it anything then;
+   * at once if that is known already. A proper close tells nobody.
+   */
+  onDeath(listener: (error: StoreError) => void): void;
 
   close(): Promise<void>;
 }

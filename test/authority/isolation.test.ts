@@ -2,19 +2,22 @@
 // waits is bounded (promise C10), and answered before the service stops.
 
 import { describe, expect, it } from 'vitest';
-import { Committer, MAX_WAITING_BYTES, MAX_WAITING_WORKS } from '../../src/authority/committer.js';
+import { IntentWork } from '../../src/authority/intent-work.js';
+import { Committer, MAX_BATCH_BYTES, MAX_WAITING_BYTES, MAX_WAITING_WORKS } from '../../src/authority/committer.js';
 import { Publisher } from '../../src/authority/publisher.js';
 import { RecordCache } from '../../src/authority/record-cache.js';
 import type { SubmitAnswer } from '../../src/authority/submit-work.js';
-import { Unit } from '../../src/authority/unit.js';
-import type { Work } from '../../src/authority/work.js';
+import { RecordUnit } from '../../src/authority/unit.js';
+import { MAX_JUDGEMENTS, type Work } from '../../src/authority/work.js';
 import { judge } from '../../src/kernel/decide.js';
 import type { Refusal } from '../../src/kernel/refusal.js';
+import type { RecordWrite } from '../../src/store/commit-plan.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
+import type { TaskStore } from '../../src/store/task-store.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { causeOf, submission } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
-import { turns } from '../support/turns.js';
+import { turns, until } from '../support/turns.js';
 import { World } from '../support/world.js';
 
 describe('a damaged record', () => {
@@ -64,8 +67,7 @@ describe('a record that leaves the cache', () => {
 describe('a unit', () => {
   it('rests on every attachment of a session that its decisions saw, the stricter need of each', async () => {
     const world = await World.open({ dispatcher: null, timers: 'stopped' });
-    const unit = Unit.changing(await world.admit('k'), world.clock.nowMs());
-    if (unit.draft === null) throw new Error('a changing unit has a draft');
+    const unit = RecordUnit.changing(await world.admit('k'), world.clock.nowMs());
     judge(unit.draft, { kind: 'request_cancellation', graceMs: null, cause: causeOf('operator') });
     unit.reads({ sessionId: 's', attachment: 1, needs: 'not_gone' });
     unit.reads({ sessionId: 's', attachment: 2, needs: 'live' });
@@ -78,12 +80,12 @@ describe('a unit', () => {
 });
 
 describe('a defect', () => {
-  function committer() {
+  function committer(store: TaskStore = openMemoryStore()) {
     const defects: unknown[] = [];
     const fatals: unknown[] = [];
     let ids = 0;
     const made = new Committer({
-      store: openMemoryStore(),
+      store,
       clock: new ManualClock(),
       cache: new RecordCache(1_000_000),
       publisher: new Publisher((error) => defects.push(error)),
@@ -145,6 +147,29 @@ describe('a defect', () => {
       expect(later.told).toEqual(['lost']);
     },
   );
+
+  it('that spoils its unit again and again does not keep the others of that unit waiting for ever', async () => {
+    const world = await World.open({ dispatcher: null, timers: 'stopped' });
+    const { admission } = await world.admit('k');
+    const { taskId } = admission;
+    const findLedgerEntry = () => Promise.resolve(null);
+    const answers: unknown[] = [];
+    const { made, defects } = committer(world.real);
+    const cancel = { kind: 'request_cancellation', graceMs: null, cause: causeOf('operator') } as const;
+    made.enqueue(new IntentWork({ taskId, intent: cancel }, findLedgerEntry, (answer) => answers.push(answer)));
+    // Each batch has a work that breaks, behind the one that was put back.
+    class Spoiler extends Hostile {
+      override refuse(refusal: Refusal): void {
+        super.refuse(refusal);
+        if (answers.length > 0 || defects.length > 100) return;
+        queueMicrotask(() => made.enqueue(new Spoiler(taskId, 'judge')));
+      }
+    }
+    made.enqueue(new Spoiler(taskId, 'judge'));
+    await until(() => answers.length > 0, 'an answer');
+    expect(answers).toMatchObject([{ kind: 'refused', refusal: { reason: 'CONTENTION' } }]);
+    expect(defects.length).toBeLessThanOrEqual(MAX_JUDGEMENTS + 1);
+  });
 
   it('in being refused does not keep the refusal from the others', async () => {
     const { made, defects } = committer();
@@ -209,6 +234,31 @@ describe('what waits', () => {
     await first;
     await world.authority.stop();
     expect(counts).toEqual({ created: MAX_WAITING_WORKS, refused: 0, replayed: 0 });
+  });
+
+  it('goes in batches that are bounded in bytes, and a sign of life goes with the next of them', async () => {
+    const world = await World.open({ timers: 'stopped' });
+    const worker = await openWorker(world);
+    const held = world.probe.hold();
+    void world.submit('first');
+    await held;
+    const big = submission('big', { queue: 'nobody', args: JSON.stringify({ text: 'x'.repeat(1_000_000) }) });
+    for (let n = 0; n < 40; n++) {
+      world.authority.submit({ ...big, idempotencyKey: `k${String(n)}` }, () => undefined);
+    }
+    const renewal = worker.heartbeat();
+    await world.clock.advance(200);
+    const before = world.probe.batches.length;
+    world.probe.release();
+    expect(await renewal).toBe('renewed');
+    await world.authority.stop();
+    const batches = world.probe.batches.slice(before + 1);
+    const weights = batches.map(({ plans }) =>
+      plans.flatMap(({ records }) => records).reduce((sum, write) => sum + argsOf(write), 0),
+    );
+    expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeGreaterThan(40_000_000);
+    expect(Math.max(...weights)).toBeLessThanOrEqual(MAX_BATCH_BYTES);
+    expect(batches[0]?.plans.some(({ sessions }) => sessions[0]?.kind === 'renew')).toBe(true);
   });
 
   it('is bounded in bytes', async () => {
@@ -286,3 +336,7 @@ describe('stop', () => {
     expect(await world.cancel('unknown')).toMatchObject({ refusal: { reason: 'DRAINING' } });
   });
 });
+
+function argsOf(write: RecordWrite): number {
+  return write.kind === 'insert' ? write.admission.application.argsJson.length : 0;
+}

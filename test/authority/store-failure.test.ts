@@ -3,6 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { UNKNOWN_OUTCOME_PATIENCE_MS } from '../../src/authority/commit-outcome.js';
+import { openMemoryStore } from '../../src/store/memory/memory-store.js';
+import { StoreError } from '../../src/store/store-error.js';
 import { openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
 
@@ -167,4 +169,50 @@ describe('a store that must not be used any more', () => {
     await world.settle();
     expect(world.fatals).toMatchObject([{ failure: 'fatal', cause: error }]);
   });
+
+  it('is found out by reads too, whoever makes them, and told once', async () => {
+    const asks: Readonly<Record<string, (world: World) => Promise<unknown>>> = {
+      'a list': (world) => world.authority.list({ ...EVERYTHING }),
+      'a history': (world) => world.authority.history('t', 0, 1, 1),
+      'the timers': (world) => world.clock.advance(2_000),
+      'the reaper': (world) => world.clock.advance(2_000),
+    };
+    const methods = {
+      'a list': 'listTasks',
+      'a history': 'readHistory',
+      'the timers': 'dueTasks',
+      'the reaper': 'sessions',
+    };
+    for (const [who, method] of Object.entries(methods)) {
+      const real = openMemoryStore();
+      Object.assign(real, { [method]: () => Promise.reject(new StoreError('fatal', who)) });
+      const world = await World.open({ real });
+      await asks[who]?.(world);
+      await asks[who]?.(world);
+      expect(world.fatals).toMatchObject([{ failure: 'fatal', message: who }]);
+    }
+  });
+
+  it('is found out though nobody asks it anything, and after the stop it is no news', async () => {
+    const world = await World.open({ dispatcher: null, timers: 'stopped' });
+    world.probe.die(new StoreError('fatal', 'a thread died'));
+    expect(world.fatals).toMatchObject([{ message: 'a thread died' }]);
+    const stopping = await World.open({ dispatcher: null, timers: 'stopped' });
+    await stopping.authority.stop();
+    await stopping.real.close();
+    expect(await stopping.authority.get('t')).toMatchObject({ ok: false });
+    expect(stopping.fatals).toEqual([]);
+  });
 });
+
+const EVERYTHING = {
+  namespace: null,
+  queue: null,
+  statuses: null,
+  actionKinds: null,
+  labels: {},
+  descending: false,
+  after: null,
+  limit: 10,
+  withArgs: false,
+};

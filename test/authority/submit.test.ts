@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { SubmitAnswer } from '../../src/authority/submit-work.js';
+import { causeOf } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
 
@@ -124,5 +125,24 @@ describe('a task id of the caller', () => {
     ]);
     expect(answers.map(reasonOf)).toEqual(['replayed', 'created']);
     expect(answers.map(idOf)).toEqual(['taken-before', 'order-17']);
+  });
+
+  it('does not change the answer of a key that is known, whatever else happens to the task of that id', async () => {
+    const world = await World.open();
+    await world.admit('k1', { taskId: 'A' });
+    await world.admit('k2', { taskId: 'B' });
+    expect(reasonOf(await world.submit('k1', { taskId: 'B' }))).toBe('replayed');
+    const cancelled = world.cancel('B');
+    const beside = world.submit('k1', { taskId: 'B' });
+    expect([reasonOf(await beside), (await cancelled).kind]).toEqual(['replayed', 'applied']);
+    expect(idOf(await beside)).toBe('A');
+    // The other way round: what is said of B finds B, and not what would take its id.
+    const again = world.submit('k1', { taskId: 'B' });
+    const judged = await world.apply({
+      taskId: 'B',
+      intent: { kind: 'request_cancellation', graceMs: null, cause: causeOf('operator') },
+    });
+    expect(reasonOf(await again)).toBe('replayed');
+    expect(judged).toMatchObject({ record: { status: 'cancelled', admission: { idempotencyKey: 'k2' } } });
   });
 });

@@ -32,6 +32,7 @@ export async function storedTruth(store: TaskStore): Promise<Map<string, StoredL
       descending: false,
       after,
       limit: PAGE,
+      withArgs: true,
     });
     for (const task of page.tasks) {
       if (task.kind === 'damaged') throw new Error(`${task.taskId} is damaged: ${task.detail}`);

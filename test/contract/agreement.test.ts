@@ -76,7 +76,16 @@ const sessionWrite = fc
     const expiresAt = NOW + time;
     const writes: Readonly<Record<typeof kind, SessionWrite>> = {
       open: { kind: 'open', session: sessionRow(sessionId, { expiresAt }) },
-      attach: { kind: 'attach', sessionId, from: attachment, expiresAt, helloJson: '{}' },
+      attach: {
+        kind: 'attach',
+        sessionId,
+        from: attachment,
+        expiresAt,
+        ttlMs: 30_000,
+        lingerMs: null,
+        workerName: 'worker-1',
+        helloJson: '{}',
+      },
       renew: { kind: 'renew', sessionId, attachment, expiresAt },
       drain: { kind: 'drain', sessionId, attachment },
       expire: { kind: 'expire', sessionId, now: NOW + 1 },

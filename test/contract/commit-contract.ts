@@ -211,7 +211,7 @@ export function commitContract(store: StoreSource): void {
       null,
       10,
     );
-    expect(ready.map((entry) => entry.task.taskId)).toEqual(['now']);
+    expect(ready.map((entry) => entry.taskId)).toEqual(['now']);
     expect(kindsOf(await pending)).toEqual(['committed']);
   });
 }

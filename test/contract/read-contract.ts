@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { routeKeyOf } from '../../src/kernel/placement.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
-import type { DueTask, ListQuery, ReadyPosition } from '../../src/store/task-store.js';
+import { type DueTask, type ListQuery, MAX_BYTES_PER_LIST, type ReadyPosition } from '../../src/store/task-store.js';
 import { NOW, cancelled, claimed, completed, outputOf, reported, submitted } from './sample-plans.js';
 import { type StoreSource, commit, committed, committedOne, historyOf, kindsOf, recordOf } from './store-under-test.js';
 
@@ -16,6 +16,7 @@ const ALL: ListQuery = {
   descending: false,
   after: null,
   limit: 100,
+  withArgs: true,
 };
 
 export function readContract(store: StoreSource): void {
@@ -98,15 +99,12 @@ export function readContract(store: StoreSource): void {
     const route = routeOf(tasks[0]);
     const expected = [1, 0, 2, 4, 3].map((at) => tasks[at]?.admission.taskId);
     const ready = await store().readyTasks(route, null, 100);
-    expect(ready.map(({ task }) => task.taskId)).toEqual(expected);
-    expect(ready.map(({ task }) => (task.kind === 'task' ? task.record : null))).toEqual(
-      [1, 0, 2, 4, 3].map((at) => tasks[at]),
-    );
+    expect(idsOf(ready)).toEqual(expected);
     const paged: string[] = [];
     let after: ReadyPosition | null = null;
     for (;;) {
       const page = await store().readyTasks(route, after, 2);
-      paged.push(...page.map(({ task }) => task.taskId));
+      paged.push(...idsOf(page));
       after = page.at(-1)?.position ?? null;
       if (page.length === 0) break;
     }
@@ -191,6 +189,27 @@ export function readContract(store: StoreSource): void {
     expect(await list({ labels: { toString: 'x' } })).toEqual([]);
     expect(await list({ labels: { team: 'x' }, statuses: ['queued'], namespace: 'one' })).toEqual(['a']);
     expect(await list({ labels: { team: 'x' }, statuses: ['running'], namespace: 'one' })).toEqual([]);
+  });
+
+  it('lists without args when they are not asked for, and in pages of bounded weight when they are', async () => {
+    const argsJson = JSON.stringify({ fill: 'x'.repeat(1_500_000) });
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    for (const taskId of ids) await committed(store(), submitted({ taskId, argsJson, labels: { n: taskId } }));
+    const bare = await store().listTasks({ ...ALL, withArgs: false });
+    expect([idsOf(bare.tasks), bare.next]).toEqual([ids, null]);
+    const args = bare.tasks.map((task) => (task.kind === 'task' ? task.record.admission.application.argsJson : null));
+    expect(args).toEqual(ids.map(() => ''));
+    expect(await list({ withArgs: false, labels: { n: 'c' } })).toEqual(['c']);
+    const paged: string[] = [];
+    for (let after: number | null = null, pages = 0; pages < ids.length; pages++) {
+      const page = await store().listTasks({ ...ALL, after });
+      const weight = JSON.stringify(page.tasks).length;
+      expect([page.tasks.length > 0, weight < MAX_BYTES_PER_LIST + 1_600_000]).toEqual([true, true]);
+      paged.push(...idsOf(page.tasks));
+      after = page.next;
+      if (after === null) break;
+    }
+    expect(paged).toEqual(ids);
   });
 
   it('looks at a bounded number of rows per list and says where to go on', async () => {

@@ -8,6 +8,8 @@ import { type StoreSource, commit, committed, committedOne, kindsOf } from './st
 type Situation = 'live' | 'draining' | 'gone' | 'attached again' | 'absent';
 
 const ID = 's';
+/** What a Hello asks for when it says what sessionRow says. */
+const TERMS = { ttlMs: 30_000, lingerMs: null, workerName: 'worker-1' };
 const REFUSED = [{ kind: 'conflict', subject: 'session', id: ID }];
 
 export function sessionContract(store: StoreSource): void {
@@ -20,7 +22,7 @@ export function sessionContract(store: StoreSource): void {
     if (situation === 'draining') await write({ kind: 'drain', sessionId: ID, attachment: 1 });
     if (situation === 'gone') await write({ kind: 'end', sessionId: ID, attachment: 1 });
     if (situation === 'attached again') {
-      await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 60_000, helloJson: '{}' });
+      await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 60_000, ...TERMS, helloJson: '{}' });
     }
   }
 
@@ -33,8 +35,9 @@ export function sessionContract(store: StoreSource): void {
 
   const writes: Readonly<Record<string, SessionWrite>> = {
     open: { kind: 'open', session: sessionRow(ID) },
-    attach: { kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 90_000, helloJson: '{"new":1}' },
+    attach: { kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 90_000, ...TERMS, helloJson: '{"new":1}' },
     renew: { kind: 'renew', sessionId: ID, attachment: 1, expiresAt: NOW + 90_000 },
+    linger: { kind: 'linger', sessionId: ID, attachment: 1, until: NOW + 1_000 },
     drain: { kind: 'drain', sessionId: ID, attachment: 1 },
     expire: { kind: 'expire', sessionId: ID, now: NOW + 30_001 },
     end: { kind: 'end', sessionId: ID, attachment: 1 },
@@ -43,6 +46,7 @@ export function sessionContract(store: StoreSource): void {
     open: ['absent'],
     attach: ['live', 'draining'],
     renew: ['live', 'draining'],
+    linger: ['live', 'draining'],
     drain: ['live'],
     expire: ['live', 'draining'],
     end: ['live', 'draining'],
@@ -73,11 +77,24 @@ export function sessionContract(store: StoreSource): void {
     expect(await store().loadSession(ID)).toEqual({ ...row, expiresAt: NOW + 40_000 });
     await write({ kind: 'drain', sessionId: ID, attachment: 1 });
     expect(await store().loadSession(ID)).toEqual({ ...row, expiresAt: NOW + 40_000, state: 'draining' });
-    await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 50_000, helloJson: '{"n":2}' });
+    await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 50_000, ...TERMS, helloJson: '{"n":2}' });
     const attached = { ...row, expiresAt: NOW + 50_000, state: 'draining', attachment: 2, helloJson: '{"n":2}' };
     expect(await store().loadSession(ID)).toEqual(attached);
     await write({ kind: 'end', sessionId: ID, attachment: 2 });
     expect(await store().loadSession(ID)).toEqual({ ...attached, state: 'gone' });
+  });
+
+  it('takes over everything that a new Hello says, and lingers no longer than it would have lived', async () => {
+    const row = sessionRow(ID);
+    await open(row);
+    const terms = { ttlMs: 5_000, lingerMs: 700, workerName: 'renamed', helloJson: '{"n":3}' };
+    await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 5_000, ...terms });
+    const attached = { ...row, ...terms, expiresAt: NOW + 5_000, attachment: 2 };
+    expect(await store().loadSession(ID)).toEqual(attached);
+    await write({ kind: 'linger', sessionId: ID, attachment: 2, until: NOW + 9_000 });
+    expect(await store().loadSession(ID)).toEqual(attached);
+    await write({ kind: 'linger', sessionId: ID, attachment: 2, until: NOW + 700 });
+    expect(await store().loadSession(ID)).toEqual({ ...attached, expiresAt: NOW + 700 });
   });
 
   it('expires strictly after the time, and only once', async () => {

@@ -91,6 +91,36 @@ describe('the order within a route', () => {
   });
 });
 
+describe('the order within a queue', () => {
+  it('is one for all kinds of tasks in it: priority and time count across them', async () => {
+    const world = await World.open();
+    for (const [n, priority] of [0, 3, 1, 5, 2, 4].entries()) {
+      const kind = n % 2 === 0 ? 'agent' : 'flow';
+      await world.admit(`p${String(priority)}-${kind}`, { kind, policy: { priority } });
+    }
+    const worker = (await openWorker(world)).completeAll();
+    await world.clock.advance(1_000);
+    expect(worker.sink.claimed.map(({ record }) => record.policy.priority)).toEqual([5, 4, 3, 2, 1, 0]);
+  });
+
+  it('passes over kinds whose workers are busy, and takes them up in their place', async () => {
+    const world = await World.open();
+    const agents = await openWorker(world, { name: 'agents', serves: subscription({ kinds: ['agent'] }) });
+    const all = await openWorker(world, { name: 'all', serves: subscription({ kinds: ['agent', 'flow'] }) });
+    for (let n = 0; n < 2; n++) await world.admit(`busy-${String(n)}`, { kind: 'agent' });
+    await world.settle();
+    await world.admit('first', { kind: 'flow', policy: { priority: 2 } });
+    await world.admit('second', { kind: 'agent', policy: { priority: 1 } });
+    const [busy = ''] = agents.sink.claimedIds;
+    await agents.say(busy, 'accepted', 'started', 'completed');
+    await world.settle();
+    expect(agents.sink.claimed.at(-1)?.record.admission.idempotencyKey).toBe('second');
+    await all.say(all.sink.claimedIds[0] ?? '', 'accepted', 'started', 'completed');
+    await world.settle();
+    expect(all.sink.claimed.at(-1)?.record.admission.idempotencyKey).toBe('first');
+  });
+});
+
 describe('turns', () => {
   it('are taken by the routes of one worker: a long one does not keep out a short one', async () => {
     const world = await World.open();

@@ -2,7 +2,8 @@
 // nothing more, and whoever has no right to the session learns nothing about it.
 
 import { describe, expect, it } from 'vitest';
-import type { StoredTask } from '../../src/store/task-store.js';
+import type { LeasedTask } from '../../src/store/task-store.js';
+import { StoreError } from '../../src/store/store-error.js';
 import { RecordingSink } from '../support/recording-sink.js';
 import { causeOf, subscription } from '../support/submissions.js';
 import { type WorkerGiven, helloOf, openWorker } from '../support/test-worker.js';
@@ -67,7 +68,7 @@ describe('a worker that comes back', () => {
     for (let n = 0; n < 5; n++) await world.admit(`more-${String(n)}`);
     const read = new Signal();
     const real = world.real.tasksOfSession.bind(world.real);
-    world.real.tasksOfSession = async (...args): Promise<readonly StoredTask[]> => {
+    world.real.tasksOfSession = async (...args): Promise<readonly LeasedTask[]> => {
       await read.reached;
       return real(...args);
     };
@@ -87,7 +88,7 @@ describe('a worker that comes back', () => {
     const read = new Signal();
     const asked = new Signal();
     const real = world.real.tasksOfSession.bind(world.real);
-    world.real.tasksOfSession = async (...args): Promise<readonly StoredTask[]> => {
+    world.real.tasksOfSession = async (...args): Promise<readonly LeasedTask[]> => {
       const tasks = await real(...args);
       asked.reach();
       await read.reached;
@@ -136,7 +137,7 @@ describe('a worker that comes back', () => {
     const read = new Signal();
     const asked = new Signal();
     const real = world.real.tasksOfSession.bind(world.real);
-    world.real.tasksOfSession = async (...args): Promise<readonly StoredTask[]> => {
+    world.real.tasksOfSession = async (...args): Promise<readonly LeasedTask[]> => {
       const tasks = await real(...args);
       world.real.tasksOfSession = real;
       asked.reach();
@@ -251,5 +252,28 @@ describe('a session is gone, in one and the same answer, when', () => {
     world.probe.down = true;
     const answer = await world.dispatcher.reattach(worker.sessionId, worker.secret, [], helloOf(), new RecordingSink());
     expect(answer).toMatchObject({ ok: false, refusal: { reason: 'STORE_UNAVAILABLE' } });
+  });
+});
+
+describe('a re-attach that fails half-way', () => {
+  it('leaves no stream behind: nothing is sent to one that was refused', async () => {
+    const { world, worker, taskIds } = await holding(1, { slots: 2 });
+    worker.drop();
+    const real = world.real.tasksOfSession.bind(world.real);
+    world.real.tasksOfSession = () => Promise.reject(new StoreError('unavailable', 'for a moment'));
+    const sink = new RecordingSink();
+    const named = worker.holding;
+    const answer = await world.dispatcher.reattach(worker.sessionId, worker.secret, named, helloOf(), sink);
+    expect(answer).toMatchObject({ ok: false, refusal: { reason: 'STORE_UNAVAILABLE' } });
+    expect(worker.session.attached).toBe(false);
+    world.real.tasksOfSession = real;
+    await world.cancel(taskIds[0] ?? '', 60_000);
+    world.dispatcher.setSlots(worker.session, 2);
+    await world.admit('more');
+    await world.settle();
+    expect(sink.frames).toEqual([]);
+    const again = await worker.reattach({ named: [{ taskId: taskIds[0] ?? '', epoch: 1, answeredThrough: 2 }] });
+    await world.settle();
+    expect(again.sink.frames.map(({ kind }) => kind)).toContain('cancels');
   });
 });

@@ -131,6 +131,7 @@ describe('a backlog', () => {
       descending: false,
       after: null,
       limit: 10,
+      withArgs: true,
     });
     expect(open.tasks).toEqual([]);
   });

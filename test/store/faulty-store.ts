@@ -162,6 +162,10 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.tasksOfSession(sessionId, afterOrder, limit));
   }
 
+  onDeath(listener: (error: StoreError) => void) {
+    this.inner.onDeath(listener);
+  }
+
   secret() {
     return this.inner.secret();
   }

@@ -136,7 +136,7 @@ describe('damage', () => {
     const loaded = await again.loadTasks(['good', 'bad', 'fine']);
     expect(loaded.map((task) => task?.kind)).toEqual(['task', 'damaged', 'task']);
     const query = { namespace: null, queue: null, statuses: null, actionKinds: null, labels: {}, after: null };
-    const page = await again.listTasks({ ...query, descending: false, limit: 10 });
+    const page = await again.listTasks({ ...query, descending: false, limit: 10, withArgs: true });
     expect(page.tasks.map((task) => task.kind)).toEqual(['task', 'damaged', 'task']);
     const [good] = loaded;
     if (good?.kind !== 'task') throw new Error('not loaded');

@@ -3,13 +3,14 @@
 import { join } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CommitPlan, SessionWrite } from '../../src/store/commit-plan.js';
 import { encodeBatch } from '../../src/store/sqlite/batch-message.js';
 import { KnownTasks } from '../../src/store/sqlite/known-tasks.js';
 import { openForWriting } from '../../src/store/sqlite/open-database.js';
 import { settingsOf } from '../../src/store/sqlite/settings.js';
 import { Writer } from '../../src/store/sqlite/writer.js';
 import { temporaryFolder } from '../contract/engines.js';
-import { type Step, claimed, completed, joined, planOf, sessionRow, submitted } from '../contract/sample-plans.js';
+import { NOW, type Step, claimed, completed, joined, planOf, sessionRow, submitted } from '../contract/sample-plans.js';
 
 describe('the writer', () => {
   let db: Database;
@@ -91,5 +92,77 @@ describe('the writer', () => {
       lost: [],
     });
     expect([...other.routes.keys()]).toEqual([...writer.routes.keys()]);
+  });
+
+  it('writes the Hello of a session when it is said, and not with every sign of life', () => {
+    const write = (sessionWrite: SessionWrite) =>
+      writer.commit(encodeBatch([planOf({ sessions: [sessionWrite] })])).lost;
+    const session = sessionRow('s', { helloJson: JSON.stringify('x'.repeat(1_000_000)) });
+    write({ kind: 'open', session });
+    db.exec(`CREATE TRIGGER whole BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'written whole'); END;
+             CREATE TRIGGER hello BEFORE UPDATE OF hello ON sessions BEGIN SELECT RAISE(ABORT, 'Hello written'); END;`);
+    const of = { sessionId: 's', attachment: 1 };
+    expect(write({ kind: 'renew', ...of, expiresAt: NOW + 90_000 })).toEqual([]);
+    expect(write({ kind: 'linger', ...of, until: NOW + 50_000 })).toEqual([]);
+    expect(write({ kind: 'drain', ...of })).toEqual([]);
+    writer.sessions.forget();
+    expect(writer.sessions.get('s')).toEqual({ ...session, state: 'draining', expiresAt: NOW + 50_000 });
+    expect(write({ kind: 'expire', sessionId: 's', now: NOW + 50_001 })).toEqual([]);
+    writer.sessions.forget();
+    expect(writer.sessions.get('s')?.state).toBe('gone');
+  });
+});
+
+describe('damage in one row', () => {
+  let db: Database;
+  let writer: Writer;
+
+  beforeEach(() => {
+    db = openForWriting(settingsOf({ path: join(temporaryFolder(), 'reeve.db') }));
+    writer = new Writer(db);
+  });
+
+  afterEach(() => {
+    db.close();
+  });
+
+  const commit = (...plans: readonly CommitPlan[]) => writer.commit(encodeBatch(plans)).lost;
+  const opened = (id: string) => planOf({ sessions: [{ kind: 'open', session: sessionRow(id, { expiresAt: 5 }) }] });
+
+  it('of the sessions is one session that is gone: the batch goes on, and so does the reaper', () => {
+    const task = submitted();
+    commit(task.plan, opened('bad'), opened('good'));
+    db.exec(`UPDATE sessions SET state = 7 WHERE session_id = 'bad'`);
+    writer.sessions.forget();
+    const read = planOf({ sessionReads: [{ sessionId: 'bad', attachment: 1, needs: 'not_gone' }] });
+    const lost = commit(
+      joined(claimed(task.record, 'bad').plan, read),
+      planOf({ sessions: [{ kind: 'renew', sessionId: 'bad', attachment: 1, expiresAt: 9 }] }),
+      submitted().plan,
+      planOf({ sessions: [{ kind: 'renew', sessionId: 'good', attachment: 1, expiresAt: 9 }] }),
+    );
+    const conflict = { kind: 'conflict', subject: 'session', id: 'bad' };
+    expect(lost).toEqual([
+      [0, conflict],
+      [1, conflict],
+    ]);
+    expect(writer.sessions.alive(10, 10).map(({ sessionId }) => sessionId)).toEqual(['good']);
+  });
+
+  it('of a key without its task refuses what would take that key, and nothing else', () => {
+    const lostTask = submitted({ key: 'k' });
+    commit(lostTask.plan);
+    db.exec('DELETE FROM tasks');
+    writer = new Writer(db);
+    const ledger = { taskId: 'b', intentKey: 'i', contentHash: 'h', answerJson: '{}' };
+    const lost = commit(
+      submitted({ key: 'k' }).plan,
+      joined(submitted({ taskId: 'b', key: 'k' }).plan, planOf({ ledger: [ledger] })),
+      submitted({ key: 'free' }).plan,
+    );
+    expect(lost.map(([at, { kind }]) => [at, kind])).toEqual([
+      [0, 'damaged'],
+      [1, 'damaged'],
+    ]);
   });
 });

@@ -29,6 +29,8 @@ export interface StoreProbe {
   heal(): void;
   /** While true every call but `secret` and `close` throws `unavailable`. */
   down: boolean;
+  /** The store must not be used any more, and says so by itself. */
+  die: (error: StoreError) => void;
   /** While true `outcomeOf` cannot tell. */
   outcomeHidden: boolean;
   /** These tasks read as damaged. */
@@ -62,6 +64,7 @@ export function probeStore(real: TaskStore): StoreProbe {
     failAfter: (commits, fault) => void (faults = [...faults, ...new Array<Fault>(commits).fill('none'), fault]),
     heal: () => void (faults = []),
     down: false,
+    die: () => undefined,
     outcomeHidden: false,
     damaged: new Set(),
     beforeCommit: () => Promise.resolve(),
@@ -110,11 +113,11 @@ export function probeStore(real: TaskStore): StoreProbe {
   const own: Partial<TaskStore> = {
     commit,
     outcomeOf,
+    onDeath: (listener) => void (probe.die = listener),
     loadTasks: async (taskIds) => (await real.loadTasks(taskIds)).map(asRead),
-    tasksOfSession: async (...args) => (await real.tasksOfSession(...args)).map(asRead),
     readyTasks: async (...args) => {
       await begun;
-      return (await real.readyTasks(...args)).map((ready) => ({ ...ready, task: asRead(ready.task) }));
+      return real.readyTasks(...args);
     },
   };
 

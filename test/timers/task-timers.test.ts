@@ -1,7 +1,7 @@
 // The one scan over due tasks (lifecycle.md section 7): every kind of timer fires through it, what cannot be processed
 // blocks nothing else, an earlier timer moves the wake-up, and spans longer than a process timer can hold work.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { TaskPolicyInput } from '../../src/kernel/admission/policy.js';
 import type { TimerKind } from '../../src/kernel/timers.js';
 import { timersOf } from '../../src/kernel/timers.js';
@@ -222,6 +222,44 @@ describe('in a quiet period', () => {
     await worker.heartbeat();
     await world.clock.advance(19_500);
     for (const { admission } of excused) expect(await world.stored(admission.taskId)).toMatchObject({ handBacks: 1 });
+  });
+});
+
+describe('what is excused', () => {
+  it('is judged once, not at every scan, until it can fire; what can fire meanwhile does so in time', async () => {
+    const world = await World.open();
+    const worker = await openWorker(world, { slots: 100, ttlMs: 30_000 });
+    const accepts = Array.from({ length: 99 }, (_, n) => world.admit(`k${String(n)}`));
+    // Its accept timer is excused like the others'; the deadline behind it is not.
+    const deadline = await world.admit('deadline', { policy: { timeoutMs: 20_000 } });
+    const excused = await Promise.all(accepts);
+    await world.settle();
+    expect(worker.sink.claimed).toHaveLength(100);
+    const apply = vi.spyOn(world.authority, 'apply');
+    await world.clock.advance(5_500);
+    expect(apply.mock.calls.length).toBeGreaterThanOrEqual(100);
+    const scans = world.probe.calls.get('dueTasks') ?? 0;
+    apply.mockClear();
+    await world.clock.advance(10_000);
+    expect(apply.mock.calls.length).toBe(0);
+    expect((world.probe.calls.get('dueTasks') ?? 0) - scans).toBeLessThanOrEqual(24);
+    const other = await world.admit('other', { queue: 'nobody', policy: { startByMs: 730 }, capabilities: ['none'] });
+    await world.clock.advance(760);
+    expect(await world.stored(other.admission.taskId)).toMatchObject({ status: 'timed_out' });
+    await worker.heartbeat();
+    await world.clock.advance(3_600);
+    expect(await world.stored(deadline.admission.taskId)).toMatchObject({ status: 'timed_out' });
+    const [first] = excused;
+    const { taskId = '' } = first?.admission ?? {};
+    // A grace that ends before its excuse does: what was known of the task no longer holds.
+    await world.cancel(taskId, 300);
+    await world.clock.advance(340);
+    expect(await world.stored(taskId)).toMatchObject({ status: 'cancelled' });
+    for (const { admission } of excused.slice(1))
+      expect(await world.stored(admission.taskId)).toMatchObject({ epoch: 1, handBacks: 0 });
+    await world.clock.advance(10_300);
+    for (const { admission } of excused.slice(1))
+      expect((await world.stored(admission.taskId)).handBacks).toBeGreaterThan(0);
   });
 });
 

@@ -10,8 +10,10 @@ import { sessionAfter } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
   type DueTask,
+  type LeasedTask,
   type ListPage,
   type ListQuery,
+  MAX_BYTES_PER_LIST,
   MAX_ROWS_PER_LIST,
   type ReadyPosition,
   type ReadyTask,
@@ -106,12 +108,17 @@ class MemoryStore implements TaskStore {
     // Admission order n stands at index n - 1.
     const start = query.after === null ? (query.descending ? byOrder.length - 1 : 0) : query.after - 1 + step;
     let seen = 0;
+    let bytes = 0;
     for (let at = start; at >= 0 && at < byOrder.length; at += step) {
       const entry = byOrder[at];
       if (entry === undefined) break;
       seen += 1;
-      if (matches(entry, query)) tasks.push(taskOf(entry));
-      if (tasks.length >= query.limit || seen >= MAX_ROWS_PER_LIST) return { tasks, next: entry.order };
+      if (matches(entry, query)) {
+        tasks.push(query.withArgs ? taskOf(entry) : withoutArgs(entry));
+        bytes += query.withArgs ? entry.record.admission.application.argsJson.length : 0;
+      }
+      const full = tasks.length >= query.limit || bytes >= MAX_BYTES_PER_LIST;
+      if (full || seen >= MAX_ROWS_PER_LIST) return { tasks, next: entry.order };
     }
     return { tasks, next: null };
   }
@@ -128,7 +135,7 @@ class MemoryStore implements TaskStore {
       const { readyOrder } = entry.index;
       if (readyOrder === null) continue;
       const position = { readyOrder, order: entry.order };
-      if (after === null || comesAfter(position, after)) ready.push({ position, task: taskOf(entry) });
+      if (after === null || comesAfter(position, after)) ready.push({ position, taskId: entry.taskId });
     }
     return ready.sort((left, right) => (comesAfter(left.position, right.position) ? 1 : -1)).slice(0, limit);
   }
@@ -172,17 +179,22 @@ class MemoryStore implements TaskStore {
     return [...this.tables.leased.keys()].sort();
   }
 
-  async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly StoredTask[]> {
+  async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly LeasedTask[]> {
     this.assertOpen();
     return [...(this.tables.leased.get(sessionId) ?? [])]
       .filter(({ order }) => order > afterOrder)
       .sort((left, right) => left.order - right.order)
       .slice(0, limit)
-      .map(taskOf);
+      .map(({ taskId, order }) => ({ taskId, order }));
   }
 
   secret(): Promise<string> {
     return Promise.resolve(this.storeSecret);
+  }
+
+  /** Nothing here can die. */
+  onDeath(): void {
+    return;
   }
 
   async close(): Promise<void> {
@@ -196,6 +208,12 @@ class MemoryStore implements TaskStore {
 
 function taskOf({ taskId, order, record }: TaskEntry): StoredTask {
   return { kind: 'task', taskId, order, record };
+}
+
+function withoutArgs({ taskId, order, record }: TaskEntry): StoredTask {
+  const { admission } = record;
+  const application = { ...admission.application, argsJson: '' };
+  return { kind: 'task', taskId, order, record: { ...record, admission: { ...admission, application } } };
 }
 
 function comesAfter(position: ReadyPosition, after: ReadyPosition): boolean {

@@ -24,7 +24,16 @@ export class Counters {
       .raw()
       .get();
     this.nextSequence = last === undefined ? 1 : last[0] + eventsIn(last[1]);
-    const order = this.db.prepare<[], number | null>('SELECT max(task_order) FROM tasks').pluck().get();
+    // Also what is left of a task whose own row is lost: another must not come to stand on it.
+    const order = this.db
+      .prepare<[], number | null>(
+        `SELECT max(task_order) FROM (
+           SELECT max(task_order) AS task_order FROM tasks
+           UNION ALL SELECT max(task_order) FROM admissions
+           UNION ALL SELECT max(task_order) FROM history)`,
+      )
+      .pluck()
+      .get();
     this.nextOrder = (order ?? 0) + 1;
     this.routes.clear();
     const routes = this.db.prepare<[], [string, number]>('SELECT route_key, route_id FROM routes').raw();

@@ -4,12 +4,18 @@
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { Diagnostic, LedgerEntry } from '../commit-plan.js';
-import type { HistoryRow, TaskRow } from '../stored-row.js';
+import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
 import type { DueTask, ReadyPosition } from '../task-store.js';
 import { LAST_NUMBER } from './task-columns.js';
 
-/** The place in the ready index, then the task. */
-export type ReadyRow = readonly [number, ...TaskRow];
+/** The place in the ready index, admission order, task id. */
+export type ReadyRow = readonly [number, number, string];
+
+/** Admission order, task id. */
+export type LeasedRow = readonly [number, string];
+
+/** What one step of loading tasks may hand over, about; one task however heavy. */
+export const MAX_BYTES_PER_LOAD = 4 * 1024 * 1024;
 
 type DueRow = [string, number, number];
 
@@ -31,7 +37,7 @@ export class HotReads {
   private readonly dueBeyond: Statement<[number, number, number], DueRow>;
   private readonly earliest: Statement<[], number | null>;
   private readonly holders: Statement<[], string>;
-  private readonly leased: Statement<[string, number, number], TaskRow>;
+  private readonly leased: Statement<[string, number, number], LeasedRow>;
 
   constructor(db: Database) {
     this.byId = db
@@ -63,7 +69,7 @@ export class HotReads {
     // Two statements per index, for what stands level with the position and for what lies beyond it: SQLite can't seek
     // to a pair whose second half is the row id, and a hundred thousand tasks may share one instant.
     const ready = (where: string): string =>
-      `SELECT t.ready_order, ${TASK} FROM tasks t INDEXED BY tasks_ready ${WITH_ADMISSION}
+      `SELECT t.ready_order, t.task_order, t.task_id FROM tasks t INDEXED BY tasks_ready
        WHERE t.route_id = (SELECT route_id FROM routes WHERE route_key = ?) AND t.ready_order IS NOT NULL AND ${where}
        ORDER BY t.ready_order, t.task_order LIMIT ?`;
     this.readyLevel = db
@@ -92,15 +98,23 @@ export class HotReads {
       )
       .pluck();
     this.leased = db
-      .prepare<[string, number, number], TaskRow>(
-        `SELECT ${TASK} FROM tasks t INDEXED BY tasks_leased ${WITH_ADMISSION}
-         WHERE t.lease_session = ? AND t.task_order > ? ORDER BY t.task_order LIMIT ?`,
+      .prepare<[string, number, number], LeasedRow>(
+        `SELECT task_order, task_id FROM tasks INDEXED BY tasks_leased
+         WHERE lease_session = ? AND task_order > ? ORDER BY task_order LIMIT ?`,
       )
       .raw();
   }
 
   loadTasks(taskIds: readonly string[]): (TaskRow | null)[] {
-    return taskIds.map((taskId) => this.byId.get(taskId) ?? null);
+    const rows: (TaskRow | null)[] = [];
+    let bytes = 0;
+    for (const taskId of taskIds) {
+      const row = this.byId.get(taskId) ?? null;
+      bytes += row === null ? 0 : weightOfRow(row);
+      if (rows.length > 0 && bytes > MAX_BYTES_PER_LOAD) break;
+      rows.push(row);
+    }
+    return rows;
   }
 
   findTaskId(namespace: string, idempotencyKey: string): string | null {
@@ -143,7 +157,7 @@ export class HotReads {
     return this.holders.all();
   }
 
-  tasksOfSession(sessionId: string, afterOrder: number, limit: number): TaskRow[] {
+  tasksOfSession(sessionId: string, afterOrder: number, limit: number): LeasedRow[] {
     return this.leased.all(sessionId, afterOrder, limit);
   }
 }

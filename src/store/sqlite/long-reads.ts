@@ -1,14 +1,16 @@
 /**
  * Reads that may be long, on a read-only connection in a thread of their own, so that they never delay a commit.
  * Each statement is short and finished before the next: a read transaction held open would keep the log from being
- * cut back.
+ * cut back. A history row is as large as its commit was: of a large one only the page that was asked for is handed out.
  */
 import type { Database, Statement } from 'better-sqlite3';
-import { decodeAdmission } from '../admission-codec.js';
+import { decodeAdmission, withoutArgs } from '../admission-codec.js';
 import { decoded } from '../decode-guards.js';
+import { decodeEvents, encodeEvents } from '../history-codec.js';
+import { historyPage } from '../history-page.js';
 import { statusOfEncoded } from '../record-codec.js';
-import type { HistoryRow, TaskRow } from '../stored-row.js';
-import { type ListQuery, MAX_ROWS_PER_LIST } from '../task-store.js';
+import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
+import { type ListQuery, MAX_BYTES_PER_LIST, MAX_ROWS_PER_LIST, type StoredEvent } from '../task-store.js';
 import { LAST_NUMBER } from './task-columns.js';
 
 /** Order, route, record: what the filters look at first. */
@@ -16,6 +18,8 @@ type ScanRow = readonly [number, number, string];
 type Route = readonly [namespace: string, queue: string, actionKind: string];
 
 const ROWS_PER_STATEMENT = 500;
+/** A history row longer than this, in UTF-16 units, is read here and handed out in pages. */
+const MAX_WHOLE_ROW = 64 * 1024;
 
 export interface ListedRows {
   readonly rows: readonly TaskRow[];
@@ -29,6 +33,8 @@ export class LongReads {
   private readonly routeById: Statement<[number], string>;
   private readonly history: Statement<[string, number], HistoryRow>;
   private readonly routes = new Map<number, Route>();
+  /** The large row that was read last: rows never change, and its next page is most likely asked for next. */
+  private open: { readonly firstSequence: number; readonly events: readonly StoredEvent[] } | null = null;
 
   constructor(db: Database) {
     const scan = 'SELECT task_order, route_id, record FROM tasks WHERE task_order';
@@ -49,21 +55,42 @@ export class LongReads {
       .raw();
   }
 
-  /** Whole rows: enough of them to hold what was asked for, and at most one more than the bytes allow. */
+  /** Rows enough to hold what was asked for: whole ones, but for large ones, of which a page each. */
   readHistory(taskId: string, afterNumber: number, limit: number, maxBytes: number): HistoryRow[] {
     const rows: HistoryRow[] = [];
     let bytes = 0;
-    for (const row of this.history.iterate(taskId, afterNumber)) {
+    for (const stored of this.history.iterate(taskId, afterNumber)) {
+      const row = stored[2].length > MAX_WHOLE_ROW ? this.pageOf(taskId, stored, afterNumber, limit, maxBytes) : stored;
       rows.push(row);
       bytes += row[2].length;
-      if (row[1] - afterNumber >= limit || bytes >= maxBytes) break;
+      if (row[1] < stored[1] || row[1] - afterNumber >= limit || bytes >= maxBytes) break;
     }
     return rows;
+  }
+
+  /** A row of its own for the events of a large one that follow `afterNumber`, as many as a page holds. */
+  private pageOf(taskId: string, row: HistoryRow, afterNumber: number, limit: number, maxBytes: number): HistoryRow {
+    const [firstSequence] = row;
+    if (this.open?.firstSequence !== firstSequence) {
+      const events = decoded(() => decodeEvents(row[2], row[1]));
+      // What cannot be read is told to be damaged where all rows are judged.
+      if (!events.ok) return row;
+      const stored = events.value.map((event, at) => ({ sequence: firstSequence + at, taskId, event }));
+      this.open = { firstSequence, events: stored };
+    }
+    const wanted = this.open.events.filter(({ event }) => event.number > afterNumber);
+    const page = historyPage(wanted, limit, maxBytes);
+    const first = page[0];
+    const last = page[page.length - 1];
+    if (first === undefined || last === undefined) return row;
+    if (last.event.number === row[1]) this.open = null;
+    return [first.sequence, last.event.number, encodeEvents(page.map(({ event }) => event))];
   }
 
   listTasks(query: ListQuery): ListedRows {
     const statement = query.descending ? this.backwards : this.forwards;
     const rows: TaskRow[] = [];
+    let bytes = 0;
     let position = query.after ?? (query.descending ? Number.MAX_SAFE_INTEGER : 0);
     for (let seen = 0; seen < MAX_ROWS_PER_LIST;) {
       const wanted = Math.min(ROWS_PER_STATEMENT, MAX_ROWS_PER_LIST - seen);
@@ -71,15 +98,23 @@ export class LongReads {
       for (const row of scanned) {
         position = row[0];
         if (!this.matches(row, query)) continue;
-        const task = this.task.get(row[0]);
+        const task = this.taskAt(row[0], query);
         if (task === undefined || !hasLabels(task, query)) continue;
         rows.push(task);
-        if (rows.length >= query.limit) return { rows, next: position };
+        bytes += weightOfRow(task);
+        if (rows.length >= query.limit || bytes >= MAX_BYTES_PER_LIST) return { rows, next: position };
       }
       seen += scanned.length;
       if (scanned.length < wanted) return { rows, next: null };
     }
     return { rows, next: position };
+  }
+
+  private taskAt(order: number, { withArgs }: ListQuery): TaskRow | undefined {
+    const row = this.task.get(order);
+    if (row === undefined || withArgs) return row;
+    const [taskOrder, taskId, version, lastNumber, record, admission] = row;
+    return [taskOrder, taskId, version, lastNumber, record, admission === null ? null : withoutArgs(admission)];
   }
 
   private matches([, routeId, record]: ScanRow, query: ListQuery): boolean {
@@ -111,7 +146,7 @@ export class LongReads {
 function hasLabels(task: TaskRow, { labels }: ListQuery): boolean {
   const wanted = Object.entries(labels);
   if (wanted.length === 0) return true;
-  const admission = decoded(() => decodeAdmission(task[1], task[5] ?? ''));
+  const admission = decoded(() => decodeAdmission(task[1], task[5] ?? '', 'without_args'));
   if (!admission.ok) return true;
   const has = admission.value.policy.labels;
   return wanted.every(([key, value]) => Object.hasOwn(has, key) && has[key] === value);

@@ -11,10 +11,12 @@ import type { RowPlan } from './batch-message.js';
 import type { KnownTasks } from './known-tasks.js';
 import type { SessionRows } from './session-rows.js';
 
+const KEY_WITHOUT_TASK = 'an idempotency key stands without its task';
+
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
 
 export class PlanCheck {
-  private readonly holderOfKey: Statement<[string, string], string>;
+  private readonly holderOfKey: Statement<[string, string], string | null>;
   private readonly ledgerEntry: Statement<[number, string], [string, string]>;
 
   constructor(
@@ -23,8 +25,9 @@ export class PlanCheck {
     private readonly sessions: SessionRows,
   ) {
     this.holderOfKey = db
-      .prepare<[string, string], string>(
-        'SELECT task_id FROM task_keys JOIN tasks USING (task_order) WHERE namespace = ? AND idempotency_key = ?',
+      .prepare<[string, string], string | null>(
+        `SELECT task_id FROM task_keys LEFT JOIN tasks USING (task_order)
+         WHERE namespace = ? AND idempotency_key = ?`,
       )
       .pluck();
     this.ledgerEntry = db
@@ -102,7 +105,8 @@ export class PlanCheck {
   /** The task that holds a key; null when it is free. */
   duplicate(namespace: string, idempotencyKey: string): Lost | null {
     const taskId = this.holderOfKey.get(namespace, idempotencyKey);
-    return taskId === undefined ? null : { kind: 'duplicate', taskId };
+    if (taskId === undefined) return null;
+    return taskId === null ? { kind: 'damaged', detail: KEY_WITHOUT_TASK } : { kind: 'duplicate', taskId };
   }
 }
 

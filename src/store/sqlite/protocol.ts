@@ -7,12 +7,13 @@ import type { StoreFailure } from '../store-error.js';
 import type { HistoryRow, TaskRow } from '../stored-row.js';
 import type { DueTask, ListQuery, ReadyPosition } from '../task-store.js';
 import type { BatchMessage, BatchReply } from './batch-message.js';
-import type { ReadyRow } from './hot-reads.js';
+import type { LeasedRow, ReadyRow } from './hot-reads.js';
 import type { ListedRows } from './long-reads.js';
 import type { SqliteSettings } from './settings.js';
 
 export interface WriterCalls {
   commit(batch: BatchMessage): BatchReply;
+  /** The first of those asked for, as many as fit a step, and at least one. */
   loadTasks(taskIds: readonly string[]): (TaskRow | null)[];
   findTaskId(namespace: string, idempotencyKey: string): string | null;
   findLedgerEntry(taskId: string, intentKey: string): LedgerEntry | null;
@@ -25,7 +26,7 @@ export interface WriterCalls {
   loadSession(sessionId: string): SessionRow | null;
   sessions(expiredBefore: number | null, limit: number): SessionRow[];
   leaseHolders(): string[];
-  tasksOfSession(sessionId: string, afterOrder: number, limit: number): TaskRow[];
+  tasksOfSession(sessionId: string, afterOrder: number, limit: number): LeasedRow[];
   /** Checkpoints and closes; the thread ends after its answer. */
   close(): null;
 }

@@ -1,11 +1,11 @@
 /**
  * Sessions as the store's rows, with a write-through copy of those in use: only the writer thread changes them, so the
  * copy is right until a transaction is rolled back, and then it is dropped.
+ * A row that can't be read is a session that is gone: nobody acts for it, and it stands in nobody else's way.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { SESSION_CODES, SESSION_STATES } from '../code-tables.js';
 import type { SessionRow } from '../commit-plan.js';
-import { nameOf } from '../decode-guards.js';
 
 type Columns = [string, number, number, number, number, number | null, string, string, number];
 
@@ -21,7 +21,8 @@ export class SessionRows {
     this.select = db.prepare<[string], Columns>(`SELECT ${COLUMNS} FROM sessions WHERE session_id = ?`).raw();
     this.selectAlive = db
       .prepare<[number, number], Columns>(
-        `SELECT ${COLUMNS} FROM sessions WHERE state <> 2 AND expires_at < ? ORDER BY expires_at, session_id LIMIT ?`,
+        `SELECT ${COLUMNS} FROM sessions INDEXED BY sessions_alive
+         WHERE state <> 2 AND state IN (0, 1) AND expires_at < ? ORDER BY expires_at, session_id LIMIT ?`,
       )
       .raw();
   }
@@ -48,6 +49,11 @@ export class SessionRows {
   }
 }
 
+/** What a write of a session changes unless it says a new Hello: state, expiry and attachment, then whose they are. */
+export function standingOf({ sessionId, state, expiresAt, attachment }: SessionRow): [number, number, number, string] {
+  return [SESSION_CODES[state], expiresAt, attachment, sessionId];
+}
+
 export function columnsOf(row: SessionRow): Columns {
   const { sessionId, state, expiresAt, attachment, ttlMs, lingerMs, workerName, helloJson, createdAt } = row;
   return [sessionId, SESSION_CODES[state], expiresAt, attachment, ttlMs, lingerMs, workerName, helloJson, createdAt];
@@ -57,7 +63,7 @@ function sessionOf(columns: Columns): SessionRow {
   const [sessionId, state, expiresAt, attachment, ttlMs, lingerMs, workerName, helloJson, createdAt] = columns;
   return {
     sessionId,
-    state: nameOf(SESSION_STATES, state, 'session state'),
+    state: SESSION_STATES[state] ?? 'gone',
     expiresAt,
     attachment,
     ttlMs,

@@ -9,6 +9,7 @@ import { StoreError } from '../store-error.js';
 import { eventsOfRow, eventsOfRows, taskOfRow } from '../stored-row.js';
 import type {
   DueTask,
+  LeasedTask,
   ListPage,
   ListQuery,
   ReadyPosition,
@@ -59,9 +60,14 @@ class SqliteStore implements TaskStore {
     );
   }
 
+  /** In as many steps as the bytes need: other work of this thread and commits of the writer come in between. */
   async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]> {
-    const rows = await this.writer.call('loadTasks', taskIds);
-    return rows.map((row) => row && taskOfRow(row));
+    const tasks: (StoredTask | null)[] = [];
+    while (tasks.length < taskIds.length) {
+      const rest = tasks.length === 0 ? taskIds : taskIds.slice(tasks.length);
+      for (const row of await this.writer.call('loadTasks', rest)) tasks.push(row && taskOfRow(row));
+    }
+    return tasks;
   }
 
   findTaskId(namespace: string, idempotencyKey: string): Promise<string | null> {
@@ -93,7 +99,7 @@ class SqliteStore implements TaskStore {
 
   async listTasks(query: ListQuery): Promise<ListPage> {
     const { rows, next } = await this.reader.call('listTasks', query);
-    return { tasks: rows.map(taskOfRow), next };
+    return { tasks: rows.map((row) => taskOfRow(row, query.withArgs ? 'with_args' : 'without_args')), next };
   }
 
   routeKeys(): Promise<readonly string[]> {
@@ -102,7 +108,7 @@ class SqliteStore implements TaskStore {
 
   async readyTasks(routeKey: string, after: ReadyPosition | null, limit: number): Promise<readonly ReadyTask[]> {
     const rows = await this.writer.call('readyTasks', routeKey, after, limit);
-    return rows.map(([readyOrder, ...row]) => ({ position: { readyOrder, order: row[0] }, task: taskOfRow(row) }));
+    return rows.map(([readyOrder, order, taskId]) => ({ position: { readyOrder, order }, taskId }));
   }
 
   dueTasks(now: number, after: DueTask | null, limit: number): Promise<readonly DueTask[]> {
@@ -125,13 +131,25 @@ class SqliteStore implements TaskStore {
     return this.writer.call('leaseHolders');
   }
 
-  async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly StoredTask[]> {
+  async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly LeasedTask[]> {
     const rows = await this.writer.call('tasksOfSession', sessionId, afterOrder, limit);
-    return rows.map(taskOfRow);
+    return rows.map(([order, taskId]) => ({ order, taskId }));
   }
 
   secret(): Promise<string> {
     return Promise.resolve(this.storeSecret);
+  }
+
+  /** Either thread: without its reader the store answers no lists and no histories, and must not seem to be well. */
+  onDeath(listener: (error: StoreError) => void): void {
+    let told = false;
+    const once = (error: StoreError): void => {
+      if (told || this.closing !== null) return;
+      told = true;
+      listener(error);
+    };
+    this.writer.onDeath(once);
+    this.reader.onDeath(once);
   }
 
   /** Reader first, so that the last checkpoint finds nobody in the log. */

@@ -23,6 +23,8 @@ export class ThreadClient<Calls extends { readonly [Name in keyof Calls]: Call }
   private readonly worker: Worker;
   private readonly pending: Pending[] = [];
   private dead: StoreError | null = null;
+  private closing = false;
+  private readonly mourners: ((error: StoreError) => void)[] = [];
 
   private constructor(
     private readonly data: ThreadData,
@@ -60,12 +62,19 @@ export class ThreadClient<Calls extends { readonly [Name in keyof Calls]: Call }
     return this.next() as Promise<ReturnType<Calls[Name]>>;
   }
 
+  /** Told once when the thread is of no use any more, also when nobody waits for it; at once if it is so already. */
+  onDeath(listener: (error: StoreError) => void): void {
+    if (this.dead === null) this.mourners.push(listener);
+    else listener(this.dead);
+  }
+
   /** Resolves when the thread is gone. One that failed is ended as it is: the restart tells what it wrote. */
   async close(this: ThreadClient<Calls & { close: () => null }>): Promise<void> {
     if (this.dead !== null) {
       await this.worker.terminate();
       return;
     }
+    this.closing = true;
     const gone = new Promise((resolve) => this.worker.once('exit', resolve));
     await this.call('close', ...([] as Parameters<(Calls & { close: () => null })['close']>));
     await gone;
@@ -84,12 +93,20 @@ export class ThreadClient<Calls extends { readonly [Name in keyof Calls]: Call }
       return;
     }
     const error = new StoreError(answer.failure, answer.message);
-    if (answer.failure === 'fatal') this.dead ??= error;
     request?.reject(error);
+    if (answer.failure === 'fatal') this.mourn(error);
   }
 
   private die(message: string): void {
-    this.dead ??= new StoreError('fatal', message);
-    for (const { reject } of this.pending.splice(0)) reject(this.dead);
+    const error = this.dead ?? new StoreError('fatal', message);
+    for (const { reject } of this.pending.splice(0)) reject(error);
+    this.mourn(error);
+  }
+
+  private mourn(error: StoreError): void {
+    this.dead ??= error;
+    const mourners = this.mourners.splice(0);
+    // The end that was asked for is no death.
+    if (!this.closing) for (const listener of mourners) listener(this.dead);
   }
 }

@@ -19,6 +19,7 @@ export interface WriteStatements {
   readonly updateTask: Statement<[number, number | null, number | null, string | null, string, Order, number]>;
   readonly insertLedger: Statement<[Order, string, string, string]>;
   readonly insertDiagnostic: Statement<{ order: Order; epoch: number; at: number; text: string; most: number }>;
+  readonly updateSession: Statement<[number, number, number, string]>;
   readonly putSession: Statement<[string, number, number, number, number, number | null, string, string, number]>;
 }
 
@@ -51,6 +52,8 @@ export function writeStatements(db: Database): WriteStatements {
        SELECT :order, :epoch, count(*), :at, :text FROM diagnostics
        WHERE task_order = :order AND epoch = :epoch HAVING count(*) < :most`,
     ),
+    // Renewals are most of what is written of sessions: their Hello, of any size, stays where it is.
+    updateSession: db.prepare('UPDATE sessions SET state = ?, expires_at = ?, attachment = ? WHERE session_id = ?'),
     putSession: db.prepare(
       `INSERT OR REPLACE INTO sessions
          (session_id, state, expires_at, attachment, ttl_ms, linger_ms, worker_name, hello, created_at)

@@ -19,7 +19,7 @@ import {
 import { Counters } from './counters.js';
 import { KnownTasks } from './known-tasks.js';
 import { PlanCheck } from './plan-check.js';
-import { SessionRows, columnsOf } from './session-rows.js';
+import { SessionRows, columnsOf, standingOf } from './session-rows.js';
 import { type WriteStatements, writeStatements } from './write-statements.js';
 
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
@@ -94,7 +94,7 @@ export class Writer {
     const order = counters.nextOrder;
     if (statements.takeKey.run(row.namespace, row.idempotencyKey, order).changes === 0) {
       const holder = this.check.duplicate(row.namespace, row.idempotencyKey);
-      if (holder === null) throw new Error('an idempotency key stands without its task');
+      if (holder === null) throw new Error('a key that was taken is free');
       return holder;
     }
     const route = this.routeId(row.routeKey);
@@ -154,7 +154,9 @@ export class Writer {
     for (const write of rare.sessions) {
       const after = this.check.sessionAfter(write);
       if (after === null) throw new Error('a checked session write was refused');
-      statements.putSession.run(...columnsOf(this.sessions.remember(after)));
+      this.sessions.remember(after);
+      if (write.kind === 'open' || write.kind === 'attach') statements.putSession.run(...columnsOf(after));
+      else statements.updateSession.run(...standingOf(after));
     }
     for (const { taskId, intentKey, contentHash, answerJson } of rare.ledger) {
       const task = this.tasks.get(taskId);
