@@ -9,7 +9,7 @@ import { Dispatcher } from '../dispatcher/dispatcher.js';
 import { QuietPeriod } from '../dispatcher/quiet-period.js';
 import { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
-import { buildActionKindRegistry } from '../kernel/admission/action-kinds.js';
+import { type ActionKindRegistry, buildActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Random, systemRandom } from '../lib/random.js';
 import { TaskFeed } from '../services/task-feed.js';
@@ -27,11 +27,9 @@ import { openStore } from './open-store.js';
 import { ConfigError } from './option-values.js';
 import type { ServerConfig } from './options.js';
 import { addReflection } from './reflection.js';
-import { drain } from './shutdown.js';
+import { type RunningParts, drain } from './shutdown.js';
 
 export interface StartOptions {
-  /** Allows the memory store. */
-  readonly dev?: boolean;
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -47,7 +45,8 @@ export interface RunningServer {
   readonly port: number;
   /**
    * Stops in order: no claims, Drain frames, the grace for workers to finish or move, commits flushed, streams closed,
-   * store closed. Resolves when all is closed; a second call waits for the first.
+   * store closed. Resolves when all is closed; a second call waits for the first. Rejects with StopError, within the
+   * grace and STOP_PATIENCE_MS, when a step failed or did not end: the process should then end with a failure.
    */
   stop(graceMs: number): Promise<void>;
 }
@@ -68,7 +67,42 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
     log.fatal({ err: error }, 'the store must not be used any more; the process ends');
     (options.onFatal ?? exitSoon)(error);
   };
-  const store = options.store ?? (await openStore(config.store, options.dev ?? false));
+  const store = options.store ?? (await openStore(config.store));
+  const parts = await closingOnFailure(store, () =>
+    compose(config, options, { log, clock, kinds: kinds.value, store, onDefect, onFatal }),
+  );
+  parts.quiet.start();
+  let port: number;
+  try {
+    await parts.dispatcher.start();
+    parts.timers.start();
+    port = await listen(parts.server, config.listen);
+  } catch (error) {
+    // What goes wrong in the stop is in the log; the caller is told why there is no server.
+    await drain(parts, { graceMs: 0, reconnectAfterMs: 0, address: null }).catch(() => undefined);
+    throw error;
+  }
+  const address = `${config.listen.slice(0, config.listen.lastIndexOf(':'))}:${port}`;
+  parts.health.serving();
+  log.info({ address, store: config.store.split(':')[0] }, 'ready');
+
+  let stopping: Promise<void> | null = null;
+  return {
+    address,
+    port,
+    stop: (graceMs) => (stopping ??= drain(parts, { graceMs, reconnectAfterMs: config.drainReconnectMs, address })),
+  };
+}
+
+interface Given extends Pick<RunningParts, 'log' | 'clock' | 'store'> {
+  readonly kinds: ActionKindRegistry;
+  readonly onDefect: (error: unknown) => void;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** Everything made and nothing started. */
+async function compose(config: ServerConfig, options: StartOptions, given: Given): Promise<RunningParts> {
+  const { log, clock, store, kinds, onDefect, onFatal } = given;
   const authority = await Authority.open({
     store,
     clock,
@@ -87,33 +121,23 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   const server = new Server(grpcLimits(config));
   const failures = new CallFailures(log);
   const health = new Health([TaskService.typeName, WorkerService.typeName]);
-  bindService(server, TaskService, taskService({ authority, kinds: kinds.value, feed, tokens, onDefect }), failures);
+  bindService(server, TaskService, taskService({ authority, kinds, feed, tokens, onDefect }), failures);
   const streams = new WorkStreams({ authority, dispatcher, acceptTimeoutMs: config.acceptTimeoutMs, onDefect });
   bindService(server, WorkerService, streams.handlers(), failures);
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService]);
 
-  const parts = { log, clock, server, health, dispatcher, streams, timers, quiet, feed, authority, store };
-  quiet.start();
-  let port: number;
+  return { log, clock, server, health, dispatcher, streams, timers, quiet, feed, authority, store };
+}
+
+/** A store that was opened is closed again when nothing comes of it. */
+async function closingOnFailure<Value>(store: TaskStore, work: () => Promise<Value>): Promise<Value> {
   try {
-    await dispatcher.start();
-    timers.start();
-    port = await listen(server, config.listen);
+    return await work();
   } catch (error) {
-    await drain(parts, 0, 0);
+    await store.close().catch(() => undefined);
     throw error;
   }
-  const address = `${config.listen.slice(0, config.listen.lastIndexOf(':'))}:${port}`;
-  health.serving();
-  log.info({ address, store: config.store.split(':')[0] }, 'ready');
-
-  let stopping: Promise<void> | null = null;
-  return {
-    address,
-    port,
-    stop: (graceMs) => (stopping ??= drain(parts, graceMs, config.drainReconnectMs)),
-  };
 }
 
 function exitSoon(): void {

@@ -14,7 +14,7 @@ import { type ListCommand, readList } from '../wire/list-codec.js';
 import type { Fields } from '../wire/message-fields.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import type { TaskFields } from '../wire/task-codec.js';
-import { type TaskViews, valueOf } from './task-views.js';
+import { type LeaseExpiries, type TaskViews, valueOf } from './task-views.js';
 
 /** Tag and length of a task in the page. */
 const ITEM_OVERHEAD_BYTES = 8;
@@ -30,14 +30,25 @@ export class Lists {
     const view = views.readOr('view', request.view, 'basic' as const);
     const command = readList(request, this.tokens);
     const { namespace, queue, statuses, actionKinds, labels, descending, pageSize, after } = command;
-    const query = { namespace, queue, statuses, actionKinds, labels, descending, after, limit: pageSize };
+    const query = {
+      namespace,
+      queue,
+      statuses,
+      actionKinds,
+      labels,
+      descending,
+      after,
+      limit: pageSize,
+      withArgs: view === 'full',
+    };
     const page = valueOf(await this.authority.list(query));
     const tasks: ReturnType<typeof create<typeof TaskSchema>>[] = [];
+    const leases = this.views.leaseExpiries();
     let room = MAX_FRAME_BYTES;
     let last = after;
     for (const stored of page.tasks) {
       if (isWanted(stored, command)) {
-        const task = create(TaskSchema, await this.show(stored, view));
+        const task = create(TaskSchema, await this.show(stored, view, leases));
         room -= toBinary(TaskSchema, task).length + ITEM_OVERHEAD_BYTES;
         if (room < 0 && tasks.length > 0) return { tasks, nextPageToken: this.token(command, last) };
         tasks.push(task);
@@ -48,8 +59,8 @@ export class Lists {
   }
 
   /** A damaged record shows its id and nothing else, so that one of them does not hide the others. */
-  private async show(stored: StoredTask, view: View): Promise<TaskFields> {
-    return stored.kind === 'task' ? this.views.show(stored.record, view) : { taskId: stored.taskId };
+  private async show(stored: StoredTask, view: View, leases: LeaseExpiries): Promise<TaskFields> {
+    return stored.kind === 'task' ? this.views.show(stored.record, view, leases) : { taskId: stored.taskId };
   }
 
   private token(command: ListCommand, after: number | null): string {

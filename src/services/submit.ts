@@ -23,7 +23,7 @@ import { RefusalError, malformedField } from '../wire/refusal-error.js';
 import { refusalMessage } from '../wire/refusal-message.js';
 import { type SubmissionOrigin, readSubmission } from '../wire/submission-codec.js';
 import type { CallContext } from './call.js';
-import { type TaskViews, valueOf } from './task-views.js';
+import { type LeaseExpiries, type TaskViews, valueOf } from './task-views.js';
 
 /** One call, one frame: what the store commits in about two transactions. */
 export const MAX_SUBMISSIONS_PER_CALL = 1_000;
@@ -31,6 +31,9 @@ export const MAX_SUBMISSIONS_PER_CALL = 1_000;
 const MAX_BATCH_ANSWER_BYTES = 3_000_000;
 /** About what a task's fields take besides its texts. */
 const TASK_OVERHEAD_BYTES = 1_500;
+
+/** By what a verdict names its submission. */
+export type SubmissionName = Pick<SubmitRequest, 'namespace' | 'idempotencyKey'>;
 
 export type AcceptedAnswer = Exclude<SubmitAnswer, { readonly kind: 'refused' }>;
 
@@ -61,22 +64,27 @@ export class Submissions {
     const origin = originOf(context);
     const answers = submissions.map((submission) => this.judge(submission, origin));
     const verdicts: Fields<typeof SubmitVerdictSchema>[] = [];
+    const leases = this.views.leaseExpiries();
     let room = MAX_BATCH_ANSWER_BYTES;
     for (const [index, submission] of submissions.entries()) {
       const answer = await answers[index];
       if (answer === undefined) continue;
       const wanted = views.word(submission.view) ?? view;
       if (answer.kind !== 'refused') room -= TASK_OVERHEAD_BYTES + textBytes(answer, wanted);
-      verdicts.push(await this.verdict(submission, answer, room > 0 ? wanted : 'name'));
+      verdicts.push(await this.verdict(submission, answer, room > 0 ? wanted : 'name', leases));
     }
     return { verdicts };
   }
 
-  async response(answer: AcceptedAnswer, view: View): Promise<Fields<typeof SubmitResponseSchema>> {
+  async response(
+    answer: AcceptedAnswer,
+    view: View,
+    leases?: LeaseExpiries,
+  ): Promise<Fields<typeof SubmitResponseSchema>> {
     const { record } = answer;
     const { taskId } = record.admission;
     return {
-      task: await this.views.show(record, view),
+      task: await this.views.show(record, view, leases),
       outcome: answer.kind === 'created' ? SubmitOutcome.CREATED : SubmitOutcome.REPLAYED,
       transitionId: transitionId(taskId, 1),
       event: eventRefMessage(taskId, 1, await this.admissionSequence(answer)),
@@ -85,15 +93,20 @@ export class Submissions {
   }
 
   async verdict(
-    submission: SubmitRequest,
+    submission: SubmissionName,
     answer: SubmitAnswer,
     view: View,
+    leases?: LeaseExpiries,
   ): Promise<Fields<typeof SubmitVerdictSchema>> {
     const { idempotencyKey, namespace } = submission;
     if (answer.kind === 'refused') {
       return { idempotencyKey, namespace, verdict: { case: 'refused', value: refusalMessage(answer.refusal) } };
     }
-    return { idempotencyKey, namespace, verdict: { case: 'accepted', value: await this.response(answer, view) } };
+    return {
+      idempotencyKey,
+      namespace,
+      verdict: { case: 'accepted', value: await this.response(answer, view, leases) },
+    };
   }
 
   private judge(request: SubmitRequest, origin: SubmissionOrigin): Promise<SubmitAnswer> {

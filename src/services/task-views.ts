@@ -10,7 +10,7 @@ import { RefusalError } from '../wire/refusal-error.js';
 import { NO_EXTRAS, type TaskExtras, type TaskFields, taskMessage } from '../wire/task-codec.js';
 
 /** Args, result, checkpoint and input together stay below this, so that a FULL task fits a message of 4 MiB. */
-const MAX_LARGE_TEXT_BYTES = 3_500_000;
+export const MAX_LARGE_TEXT_BYTES = 3_500_000;
 
 /** The value read, or its refusal thrown. */
 export function valueOf<Value>(read: Read<Value>): Value {
@@ -21,18 +21,16 @@ export function valueOf<Value>(read: Read<Value>): Value {
 export class TaskViews {
   constructor(private readonly authority: Authority) {}
 
-  async show(record: TaskRecord, view: View): Promise<TaskFields> {
-    if (view === 'name') return taskMessage(record, view);
-    const leaseExpiresAt = await this.leaseExpiry(record);
-    if (view === 'basic') return taskMessage(record, view, { ...NO_EXTRAS, leaseExpiresAt });
-    return taskMessage(record, view, await this.largeTexts(record, leaseExpiresAt));
+  /** For the tasks of one call: each session is read once. */
+  leaseExpiries(): LeaseExpiries {
+    return new LeaseExpiries(this.authority);
   }
 
-  /** Renewals write no task: the session's row is what says when a lease ends. */
-  private async leaseExpiry(record: TaskRecord): Promise<number | null> {
-    if (record.lease === null) return null;
-    const session = await this.authority.store.loadSession(record.lease.sessionId);
-    return session?.expiresAt ?? null;
+  async show(record: TaskRecord, view: View, leases = this.leaseExpiries()): Promise<TaskFields> {
+    if (view === 'name') return taskMessage(record, view);
+    const leaseExpiresAt = await leases.of(record);
+    if (view === 'basic') return taskMessage(record, view, { ...NO_EXTRAS, leaseExpiresAt });
+    return taskMessage(record, view, await this.largeTexts(record, leaseExpiresAt));
   }
 
   /** The result comes first; what no longer fits is left out, the resume input before the checkpoint. */
@@ -52,6 +50,24 @@ export class TaskViews {
     const checkpointJson = await text(record.checkpointEvent, checkpointOf);
     const inputJson = await text(record.inputEvent, inputOf);
     return { leaseExpiresAt, resultJson, checkpointJson, inputJson };
+  }
+}
+
+/** When leases end, as the rows of their sessions say: renewals write no task. */
+export class LeaseExpiries {
+  private readonly bySession = new Map<string, Promise<number | null>>();
+
+  constructor(private readonly authority: Authority) {}
+
+  of({ lease }: TaskRecord): Promise<number | null> {
+    if (lease === null) return Promise.resolve(null);
+    const { sessionId } = lease;
+    let expiry = this.bySession.get(sessionId);
+    if (expiry === undefined) {
+      expiry = this.authority.store.loadSession(sessionId).then((session) => session?.expiresAt ?? null);
+      this.bySession.set(sessionId, expiry);
+    }
+    return expiry;
   }
 }
 

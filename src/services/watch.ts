@@ -1,7 +1,8 @@
 /**
  * Watch: replay, then live, of one task (lifecycle.md section 9, promise C8): no gap, no duplicate within a stream, in
  * order; ends OK once the task's current generation is over and told. A reader may be slow in the replay, which is
- * read as it is taken; live it is held for up to 1 MiB and then cut with a cursor it can resume from.
+ * read as it is taken; live no event is handed over beyond 1 MiB unread, and the next commit then finds a slow reader
+ * and cuts it, with a cursor it can resume from.
  */
 import type { Authority } from '../authority/authority.js';
 import type { Committed } from '../authority/publisher.js';
@@ -97,19 +98,15 @@ class TaskWatch {
   constructor(
     private readonly context: WatchContext,
     private readonly call: Call,
-    private readonly start: WatchStart,
+    private readonly where: WatchStart,
     private readonly aepOnly: boolean,
   ) {
-    this.taken = this.cursor(start.after ?? 0);
-    this.unfollow = context.feed.follow(start.taskId, (commit) => this.committed(commit));
+    this.taken = this.cursor(where.after ?? 0);
+    this.unfollow = context.feed.follow(where.taskId, (commit) => this.committed(commit));
   }
 
   begin(): void {
-    this.replay().catch((error: unknown) => {
-      const refusal = refusalOf(error);
-      if (refusal.reason === 'INTERNAL') this.context.onDefect(error);
-      this.finish(() => this.call.fail(refusal));
-    });
+    this.run(() => this.start());
   }
 
   drained(): void {
@@ -120,46 +117,75 @@ class TaskWatch {
     this.finish(() => undefined);
   }
 
-  /** Reads the history as fast as it is taken, until nothing is left that was committed before it looked. */
+  private async start(): Promise<void> {
+    const { taskId, after } = this.where;
+    const record = valueOf(await this.context.authority.get(taskId));
+    this.last = after ?? record.lastEvent;
+    if (this.last > record.lastEvent) await this.requireEvent(this.last);
+    this.taken = this.cursor(this.last);
+    await this.replay();
+  }
+
+  /** A cursor may be of an event that is committed and not told to this thread yet; beyond that it is not of this task. */
+  private async requireEvent(number: number): Promise<void> {
+    const stored = valueOf(await this.context.authority.event(this.where.taskId, number));
+    if (stored === null) throw new RefusalError(foreignCursor());
+  }
+
+  /**
+   * Reads the history as fast as it is taken, until nothing is left that was committed before it looked. The record is
+   * read before the history, so the history reaches at least as far. It may reach further: a commit is seen by readers
+   * before its listeners hear of it. That one comes as it is published, and finds its events told.
+   */
   private async replay(): Promise<void> {
     const { authority } = this.context;
-    const { taskId, after } = this.start;
-    let record = valueOf(await authority.get(taskId));
-    this.last = after ?? record.lastEvent;
-    if (this.last > record.lastEvent) throw new RefusalError(foreignCursor());
-    this.taken = this.cursor(this.last);
-    while (!this.over) {
+    const { taskId } = this.where;
+    let record: TaskRecord;
+    for (;;) {
       this.fresh = false;
+      record = valueOf(await authority.get(taskId));
       const page = valueOf(await authority.history(taskId, this.last, REPLAY_PAGE_EVENTS, REPLAY_PAGE_BYTES));
-      if (page.length === 0) record = valueOf(await authority.get(taskId));
       for (const { event, sequence } of page) this.tell(record.admission, event, sequence);
       if (page.length > 0) await this.taking();
       else if (!this.fresh) break;
+      if (this.over) return;
     }
     if (this.over) return;
-    if (record.lastEvent !== this.last) throw new Error('the history ends before the record does');
+    if (record.lastEvent > this.last) throw new Error('the history ends before the record does');
     this.live = true;
-    if (isTerminal(record.status)) return this.endWell();
-    await this.knowSequence(record);
+    if (isTerminal(record.status) && record.lastEvent === this.last) return this.endWell();
+    await this.knowSequence();
     this.sendBookmark();
   }
 
   /** A reader that starts from now is told up to where everything lies behind it. */
-  private async knowSequence(record: TaskRecord): Promise<void> {
+  private async knowSequence(): Promise<void> {
     if (this.sequence > 0) return;
-    const stored = valueOf(await this.context.authority.event(record.admission.taskId, record.lastEvent));
+    const stored = valueOf(await this.context.authority.event(this.where.taskId, this.last));
     this.sequence = Math.max(this.sequence, stored?.sequence ?? 0);
   }
 
   private committed(commit: Committed): void {
     this.fresh = true;
     if (!this.live || this.over) return;
-    // Looked at before this commit is sent, so that one large event never cuts a reader who keeps up.
+    // Looked at before this commit is sent, so that one large commit never cuts a reader who keeps up.
     if (this.call.pendingBytes > MAX_UNREAD_BYTES) return this.cutOff();
-    commit.events.forEach((event, index) => {
-      if (event.number > this.last) this.tell(commit.record.admission, event, commit.firstSequence + index);
+    for (const [index, event] of commit.events.entries()) {
+      if (event.number <= this.last) continue;
+      // The rest of a commit that is larger than what is held is read from the history, as it is taken.
+      if (this.call.pendingBytes > MAX_UNREAD_BYTES) return this.goBack();
+      this.tell(commit.record.admission, event, commit.firstSequence + index);
+    }
+    if (isTerminal(commit.record.status) && commit.record.lastEvent === this.last) this.endWell();
+  }
+
+  private goBack(): void {
+    this.live = false;
+    this.bookmark?.cancel();
+    this.run(async () => {
+      await this.taking();
+      if (!this.over) await this.replay();
     });
-    if (isTerminal(commit.record.status)) this.endWell();
   }
 
   private tell(admission: Admission, event: TaskEvent, sequence: number): void {
@@ -181,7 +207,7 @@ class TaskWatch {
   }
 
   private sendBookmark(): void {
-    if (this.over) return;
+    if (this.over || !this.live) return;
     const time = toTimestamp(this.context.authority.now());
     const value = { sequence: BigInt(this.sequence), time };
     // A stream whose reader has not taken what it has needs no sign of life.
@@ -195,6 +221,14 @@ class TaskWatch {
     if (!this.live || this.over) return;
     this.bookmark?.cancel();
     this.bookmark = this.context.authority.clock.after(BOOKMARK_PERIOD_MS, () => this.sendBookmark());
+  }
+
+  private run(telling: () => Promise<void>): void {
+    telling().catch((error: unknown) => {
+      const refusal = refusalOf(error);
+      if (refusal.reason === 'INTERNAL') this.context.onDefect(error);
+      this.finish(() => this.call.fail(refusal));
+    });
   }
 
   private endWell(): void {
@@ -218,7 +252,7 @@ class TaskWatch {
   }
 
   private cursor(eventNumber: number): string {
-    return this.context.tokens.give(this.start.purpose, String(eventNumber));
+    return this.context.tokens.give(this.where.purpose, String(eventNumber));
   }
 }
 

@@ -4,7 +4,8 @@
  * about a claim that still waits: it follows that claim, because a worker could do nothing with it before.
  */
 import type { WorkResponseSchema } from '../gen/reeve/v1/worker_service_pb.js';
-import { type ClaimToSend, claimWeight, claimsFrame, splitClaims } from '../wire/claim-frame.js';
+import type { DeliveredClaim } from '../kernel/delivery.js';
+import { claimWeight, claimsFrame, splitClaims } from '../wire/claim-frame.js';
 import type { FrameContent } from '../wire/control-frames.js';
 import { MAX_FRAME_BYTES } from '../wire/frame-limits.js';
 import { type VerdictToSend, verdictWeight, verdictsFrame } from '../wire/verdict-frame.js';
@@ -52,7 +53,7 @@ export class WorkOutbox {
   }
 
   /** False when the stream is too far behind; then none of them was taken. */
-  addClaims(claims: readonly ClaimToSend[]): boolean {
+  addClaims(claims: readonly DeliveredClaim[]): boolean {
     if (this.call.pendingBytes + this.waitingBytes > MAX_WAITING_BYTES) return false;
     for (const list of splitClaims(claims)) {
       const weightBytes = list.reduce((sum, claim) => sum + claimWeight(claim), 0);

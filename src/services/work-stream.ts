@@ -10,9 +10,15 @@ import type { Attached } from '../dispatcher/sessions.js';
 import type { WorkSession } from '../dispatcher/work-session.js';
 import type { CancelNotice, DeliveredClaim, LeaseLoss, WorkSink } from '../dispatcher/work-sink.js';
 import { HEARTBEATS_PER_TTL } from '../dispatcher/sessions.js';
-import type { Hello, WorkRequest, WorkRequestSchema, WorkResponseSchema } from '../gen/reeve/v1/worker_service_pb.js';
+import type {
+  ClaimRef,
+  Hello,
+  WorkRequest,
+  WorkRequestSchema,
+  WorkResponseSchema,
+} from '../gen/reeve/v1/worker_service_pb.js';
 import type { Cause } from '../kernel/cause.js';
-import { malformed, refuse } from '../kernel/refusal.js';
+import { type Refusal, malformed, refuse } from '../kernel/refusal.js';
 import {
   cancelsFrame,
   drainFrame,
@@ -21,7 +27,7 @@ import {
   rejectionFrame,
   welcomeFrame,
 } from '../wire/control-frames.js';
-import { readHello, readSlots } from '../wire/hello-codec.js';
+import { readHeld, readHello, readSlots } from '../wire/hello-codec.js';
 import { RefusalError } from '../wire/refusal-error.js';
 import { type ClaimEvents, readWorkerEvents } from '../wire/worker-events-codec.js';
 import type { StreamCall, StreamListener } from './call.js';
@@ -30,9 +36,9 @@ import { applyReceipts } from './cancel-receipts.js';
 import { applyRelease } from './releases.js';
 import { WorkOutbox } from './work-outbox.js';
 
-/** Reports that were read and not answered yet; beyond it nothing more is read. */
-const MAX_REPORTS_IN_FLIGHT = 4_096;
-const MAX_REPORT_BYTES_IN_FLIGHT = 16 * 1_048_576;
+/** Reports and frames that were read and wait for the authority; beyond it nothing more is read. */
+const MAX_OUTSTANDING = 4_096;
+const MAX_OUTSTANDING_BYTES = 16 * 1_048_576;
 
 export interface WorkContext {
   readonly authority: Authority;
@@ -51,8 +57,9 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
   private cause: Cause | null = null;
   /** Frames that came while the session was being attached. */
   private early: WorkRequest[] = [];
-  private reports = 0;
-  private reportBytes = 0;
+  /** What was read and is not answered yet, whatever the kind of its answer. */
+  private outstanding = 0;
+  private outstandingBytes = 0;
   private paused = false;
   private flushing = false;
   private saidEverything = false;
@@ -160,7 +167,7 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
         acceptTimeoutMs,
         now: authority.now(),
         kept,
-        lost: lost.map(({ taskId, epoch }) => ({ taskId, epoch, generation: 0, cause: 'superseded' as const })),
+        lost,
       }),
     );
     const { early } = this;
@@ -191,12 +198,15 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
       case 'slots':
         return dispatcher.setSlots(session, readSlots('slots', frame.value.slots));
       case 'cancelReceipts':
-        return applyReceipts(this.speaker(session), frame.value.receipts);
+        return this.rejectable(frameId, applyReceipts(this.speaker(session), frame.value.receipts));
       case 'drain':
         dispatcher.drain(session).catch(this.context.onDefect);
         return;
-      case 'release':
-        return applyRelease(this.speaker(session), session, frame.value.claims, (losses) => this.leasesLost(losses));
+      case 'release': {
+        const { claims } = frame.value;
+        const onLost = (losses: readonly LeaseLoss[]): void => void this.leasesLost(losses);
+        return this.rejectable(frameId, applyRelease(this.speaker(session), session, claims, onLost));
+      }
       case 'rejection':
       case 'hello':
         return;
@@ -205,30 +215,52 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
     }
   }
 
-  private heartbeat(
-    session: WorkSession,
-    frameId: bigint,
-    held: readonly { readonly taskId: string; readonly epoch: bigint }[],
-  ): void {
-    const named = held.map(({ taskId, epoch }) => ({ taskId, epoch: Number(epoch) }));
-    this.context.dispatcher.heartbeat(session, this.attachment, named).then((renewal) => {
-      // Silence tells the worker that its session was not renewed: it counts its TTL from the last answer.
-      if (renewal === 'renewed' && !this.over) {
-        this.outbox.addControl(heartbeatFrame(frameId, this.context.authority.now()));
-      }
-    }, this.context.onDefect);
+  private heartbeat(session: WorkSession, frameId: bigint, held: readonly ClaimRef[]): void {
+    const renewing = this.context.dispatcher.heartbeat(session, this.attachment, readHeld(held));
+    this.begun();
+    renewing
+      .then((renewal) => {
+        // Silence tells the worker that its session was not renewed: it counts its TTL from the last answer.
+        if (renewal === 'renewed' && !this.over) {
+          this.outbox.addControl(heartbeatFrame(frameId, this.context.authority.now()));
+        }
+      })
+      .catch(this.context.onDefect)
+      .finally(() => this.ended());
+  }
+
+  /** A frame whose answer is told elsewhere, unless it is refused as a whole. */
+  private rejectable(frameId: bigint, answering: Promise<Refusal | null>): void {
+    this.begun();
+    answering
+      .then((refusal) => {
+        if (refusal === null || this.over) return;
+        if (refusal.reason === 'SESSION_GONE') this.call.fail(refusal);
+        else this.outbox.addControl(rejectionFrame(frameId, refusal));
+      })
+      .catch(this.context.onDefect)
+      .finally(() => this.ended());
   }
 
   private report(session: WorkSession, claim: ClaimEvents): void {
     const { weightBytes } = claim;
-    this.reports += 1;
-    this.reportBytes += weightBytes;
+    this.begun(weightBytes);
     const answeredThrough = session.held.get(claim.taskId)?.answeredThrough ?? 0;
     this.context.dispatcher.report(session, this.attachment, claim, this.speaker(session).cause, (outcome) => {
-      this.reports -= 1;
-      this.reportBytes -= weightBytes;
       this.answer(claim, outcome, answeredThrough);
+      this.ended(weightBytes);
     });
+  }
+
+  private begun(weightBytes = 0): void {
+    this.outstanding += 1;
+    this.outstandingBytes += weightBytes;
+  }
+
+  private ended(weightBytes = 0): void {
+    this.outstanding -= 1;
+    this.outstandingBytes -= weightBytes;
+    this.flushSoon();
   }
 
   private answer(claim: ClaimEvents, outcome: ReportOutcome, answeredThrough: number): void {
@@ -245,7 +277,6 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
       const refused = [{ seq, refusal: outcome.refusal }];
       this.outbox.addVerdict({ taskId, epoch, judgedThrough: answeredThrough, committedSequence: 0, refused });
     }
-    this.flushSoon();
   }
 
   private speaker(session: WorkSession): Speaker {
@@ -275,8 +306,8 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
   }
 
   private isFull(): boolean {
-    const { reports, reportBytes, outbox } = this;
-    return reports >= MAX_REPORTS_IN_FLIGHT || reportBytes >= MAX_REPORT_BYTES_IN_FLIGHT || outbox.isBehind;
+    const { outstanding, outstandingBytes, outbox } = this;
+    return outstanding >= MAX_OUTSTANDING || outstandingBytes >= MAX_OUTSTANDING_BYTES || outbox.isBehind;
   }
 
   private pause(): void {
@@ -291,7 +322,7 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
   }
 
   private endIfDone(): void {
-    if (this.reports === 0 && this.outbox.isEmpty) this.call.end();
+    if (this.outstanding === 0 && this.outbox.isEmpty) this.call.end();
   }
 
   private failed(error: unknown): void {

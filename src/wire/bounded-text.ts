@@ -1,7 +1,8 @@
 /**
  * Texts of bounded size: those that are refused when they are too long, and those that are cut.
  * Owns the mark that a cut leaves, so that whoever reads the text later can be told that something is missing though
- * the record has no flag for it (lifecycle.md section 9: "truncated with a flag; the transition always commits").
+ * the record has no flag for it (lifecycle.md section 9: "truncated with a flag; the transition always commits"). Only
+ * a cut leaves it: a text that was sent with the mark at its end is kept with another spelling of it.
  */
 import { exceedsUtf8Bytes } from '../kernel/admission/text-rules.js';
 import { malformedField } from './refusal-error.js';
@@ -9,6 +10,8 @@ import { malformedField } from './refusal-error.js';
 /** Ends a text that was cut, or that stands beside something that was dropped. */
 export const CUT_MARK = '… [cut]';
 const CUT_MARK_BYTES = Buffer.byteLength(CUT_MARK);
+/** The mark as somebody else's word, in as many bytes. */
+const FOREIGN_MARK = CUT_MARK.replace('…', '...');
 
 /** The text if it is at most `maxBytes` of UTF-8. Throws MALFORMED. */
 export function boundedText(field: string, text: string, maxBytes: number): string {
@@ -24,12 +27,13 @@ export function optionalText(field: string, text: string, maxBytes: number): str
 
 /** The text, or its beginning and the mark when it is longer than `maxBytes`. */
 export function cutText(text: string, maxBytes: number): string {
-  return exceedsUtf8Bytes(text, maxBytes) ? `${firstBytes(text, maxBytes - CUT_MARK_BYTES)}${CUT_MARK}` : text;
+  if (exceedsUtf8Bytes(text, maxBytes)) return `${firstBytes(text, maxBytes - CUT_MARK_BYTES)}${CUT_MARK}`;
+  return wasCut(text) ? `${text.slice(0, -CUT_MARK.length)}${FOREIGN_MARK}` : text;
 }
 
-/** The text with the mark at its end, still within `maxBytes`. */
+/** A text from `cutText` with the mark at its end, still within `maxBytes`. */
 export function markCut(text: string, maxBytes: number): string {
-  if (text.endsWith(CUT_MARK)) return text;
+  if (wasCut(text)) return text;
   return `${firstBytes(text, maxBytes - CUT_MARK_BYTES)}${CUT_MARK}`;
 }
 
@@ -43,6 +47,7 @@ export function lastBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', start);
 }
 
+/** Of a text from `cutText` or `markCut`: whether something is missing. */
 export function wasCut(text: string): boolean {
   return text.endsWith(CUT_MARK);
 }

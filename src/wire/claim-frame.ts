@@ -2,36 +2,38 @@
  * Frames of claims, written by hand: one claim per task and attempt, so one of the most frequent messages there is
  * (worker_service.proto, Claims; field numbers as there).
  */
-import type { TaskRecord } from '../kernel/record.js';
+import type { DeliveredClaim } from '../kernel/delivery.js';
 import { executionTargets } from './enum-tables.js';
 import { MAX_FRAME_BYTES } from './frame-limits.js';
 import { ProtoWriter } from './proto-writer.js';
 
-/** A committed claim as a worker is to see it. */
-export interface ClaimToSend {
-  readonly record: TaskRecord;
-  readonly epoch: number;
-  readonly leaseToken: string;
-  readonly cancellationToken: string;
-  readonly checkpointJson: string | null;
-  readonly inputJson: string | null;
-  /** Epoch ms; null: none. */
-  readonly deadlineAt: number | null;
-}
-
-/** About what a claim takes besides its JSON texts. */
-const CLAIM_OVERHEAD_BYTES = 1_024;
-/** In ASCII a character is a byte; elsewhere up to three, and then a frame is split a little late. */
+/** What a claim takes at most besides its texts of free size: names and tokens, tags and lengths. */
+const CLAIM_OVERHEAD_BYTES = 2_048;
+/** Tags and lengths of an entry in a list or a map. */
+const ENTRY_OVERHEAD_BYTES = 12;
 const writer = new ProtoWriter();
 
-/** In bytes, about. */
-export function claimWeight(claim: ClaimToSend): number {
-  const { argsJson } = claim.record.admission.application;
-  return CLAIM_OVERHEAD_BYTES + argsJson.length + (claim.checkpointJson?.length ?? 0) + (claim.inputJson?.length ?? 0);
+/** In bytes, at most about; never less than it takes in a frame. */
+export function claimWeight({ record, checkpointJson, inputJson }: DeliveredClaim): number {
+  const { application, traceContext } = record.admission;
+  let weight = CLAIM_OVERHEAD_BYTES + Buffer.byteLength(application.argsJson);
+  if (checkpointJson !== null) weight += Buffer.byteLength(checkpointJson);
+  if (inputJson !== null) weight += Buffer.byteLength(inputJson);
+  if (application.libraryRef !== null) weight += Buffer.byteLength(application.libraryRef);
+  for (const label of application.requiredCapabilities) weight += ENTRY_OVERHEAD_BYTES + Buffer.byteLength(label);
+  return weight + entriesWeight(traceContext) + entriesWeight(record.policy.labels);
 }
 
-/** The claims in lists that each fit a frame. A claim that is larger than a frame by itself goes alone. */
-export function splitClaims<Claim extends ClaimToSend>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
+function entriesWeight(entries: Readonly<Record<string, string>>): number {
+  let weight = 0;
+  for (const key in entries) {
+    weight += ENTRY_OVERHEAD_BYTES + Buffer.byteLength(key) + Buffer.byteLength(entries[key] ?? '');
+  }
+  return weight;
+}
+
+/** The claims in lists that each fit a frame; any single claim does (docs/decisions/0006-frame-budget.md). */
+export function splitClaims<Claim extends DeliveredClaim>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
   const lists: Claim[][] = [];
   let list: Claim[] = [];
   let size = 0;
@@ -50,7 +52,7 @@ export function splitClaims<Claim extends ClaimToSend>(claims: readonly Claim[])
 }
 
 /** An encoded WorkResponse. */
-export function claimsFrame(frameId: number, claims: readonly ClaimToSend[]): Uint8Array {
+export function claimsFrame(frameId: number, claims: readonly DeliveredClaim[]): Uint8Array {
   writer.integer(1, frameId);
   const frame = writer.begin(2);
   for (const claim of claims) writeClaim(claim);
@@ -58,7 +60,7 @@ export function claimsFrame(frameId: number, claims: readonly ClaimToSend[]): Ui
   return writer.take();
 }
 
-function writeClaim(claim: ClaimToSend): void {
+function writeClaim(claim: DeliveredClaim): void {
   const { record, epoch } = claim;
   const { admission, policy } = record;
   const { application } = admission;

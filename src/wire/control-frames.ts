@@ -2,8 +2,8 @@
  * Control frames of the work stream: welcome, heartbeats, cancels, lost leases, drain, rejections
  * (worker_service.proto). Rare beside claims and verdicts, so they go through the generated codec.
  */
-import { LeaseLossCause, type WorkResponseSchema } from '../gen/reeve/v1/worker_service_pb.js';
-import type { Reason } from '../kernel/cause.js';
+import { LeaseLossCause as LossCauseNumber, type WorkResponseSchema } from '../gen/reeve/v1/worker_service_pb.js';
+import type { CancelNotice, LeaseLoss, LeaseLossCause } from '../kernel/delivery.js';
 import type { Refusal } from '../kernel/refusal.js';
 import { MAX_OUTPUTS_PER_ATTEMPT, MAX_OUTPUT_BYTES_PER_ATTEMPT } from '../kernel/worker-report.js';
 import { reasonMessage } from './cause-codec.js';
@@ -17,46 +17,18 @@ import { toDuration, toTimestamp } from './time-values.js';
 
 export type FrameContent = Exclude<Fields<typeof WorkResponseSchema>['frame'], undefined>;
 
-export type LossCause =
-  | 'session_expired'
-  | 'not_accepted'
-  | 'not_held'
-  | 'attempt_timed_out'
-  | 'no_progress'
-  | 'deadline'
-  | 'cancel_grace'
-  | 'suspended'
-  | 'superseded'
-  | 'released';
-
-const lossCauses = new EnumTable<LossCause, LeaseLossCause>({
-  session_expired: LeaseLossCause.SESSION_EXPIRED,
-  not_accepted: LeaseLossCause.NOT_ACCEPTED,
-  not_held: LeaseLossCause.NOT_HELD,
-  attempt_timed_out: LeaseLossCause.ATTEMPT_TIMED_OUT,
-  no_progress: LeaseLossCause.NO_PROGRESS,
-  deadline: LeaseLossCause.DEADLINE,
-  cancel_grace: LeaseLossCause.CANCEL_GRACE,
-  suspended: LeaseLossCause.SUSPENDED,
-  superseded: LeaseLossCause.SUPERSEDED,
-  released: LeaseLossCause.RELEASED,
+const lossCauses = new EnumTable<LeaseLossCause, LossCauseNumber>({
+  session_expired: LossCauseNumber.SESSION_EXPIRED,
+  not_accepted: LossCauseNumber.NOT_ACCEPTED,
+  not_held: LossCauseNumber.NOT_HELD,
+  attempt_timed_out: LossCauseNumber.ATTEMPT_TIMED_OUT,
+  no_progress: LossCauseNumber.NO_PROGRESS,
+  deadline: LossCauseNumber.DEADLINE,
+  cancel_grace: LossCauseNumber.CANCEL_GRACE,
+  suspended: LossCauseNumber.SUSPENDED,
+  superseded: LossCauseNumber.SUPERSEDED,
+  released: LossCauseNumber.RELEASED,
 });
-
-export interface LossToSend {
-  readonly taskId: string;
-  readonly generation: number;
-  readonly epoch: number;
-  readonly cause: LossCause;
-}
-
-export interface CancelToSend {
-  readonly taskId: string;
-  readonly generation: number;
-  readonly epoch: number;
-  readonly cancellationToken: string;
-  readonly reason: Reason | null;
-  readonly graceMs: number | null;
-}
 
 export interface WelcomeToSend {
   readonly sessionId: string;
@@ -68,7 +40,7 @@ export interface WelcomeToSend {
   /** Epoch ms. */
   readonly now: number;
   readonly kept: readonly { readonly taskId: string; readonly epoch: number; readonly answeredThrough: number }[];
-  readonly lost: readonly LossToSend[];
+  readonly lost: readonly LeaseLoss[];
 }
 
 export function welcomeFrame(welcome: WelcomeToSend): FrameContent {
@@ -100,7 +72,7 @@ export function welcomeFrame(welcome: WelcomeToSend): FrameContent {
   };
 }
 
-export function cancelsFrame(cancels: readonly CancelToSend[]): FrameContent {
+export function cancelsFrame(cancels: readonly CancelNotice[]): FrameContent {
   return {
     case: 'cancels',
     value: {
@@ -116,7 +88,7 @@ export function cancelsFrame(cancels: readonly CancelToSend[]): FrameContent {
   };
 }
 
-export function leasesLostFrame(losses: readonly LossToSend[]): FrameContent {
+export function leasesLostFrame(losses: readonly LeaseLoss[]): FrameContent {
   return { case: 'leasesLost', value: { losses: losses.map(lossMessage) } };
 }
 
@@ -132,6 +104,6 @@ export function rejectionFrame(frameId: bigint, refusal: Refusal): FrameContent 
   return { case: 'rejection', value: { frameId, refusal: refusalMessage(refusal) } };
 }
 
-function lossMessage({ taskId, generation, epoch, cause }: LossToSend) {
+function lossMessage({ taskId, generation, epoch, cause }: LeaseLoss) {
   return { taskId, generation, epoch: BigInt(epoch), cause: lossCauses.value(cause) };
 }

@@ -4,7 +4,7 @@
  */
 import { Code } from '../gen/google/rpc/code_pb.js';
 import { ErrorReason } from '../gen/reeve/v1/error_reason_pb.js';
-import type { RefusalReason } from '../kernel/refusal.js';
+import type { Refusal, RefusalReason } from '../kernel/refusal.js';
 
 export interface StatusRule {
   readonly code: Code;
@@ -63,3 +63,8 @@ export const ERROR_TABLE: Readonly<Record<RefusalReason, StatusRule>> = {
   UNSUPPORTED: { code: Code.UNIMPLEMENTED, reason: ErrorReason.UNSUPPORTED },
   INTERNAL: { code: Code.INTERNAL, reason: ErrorReason.INTERNAL },
 };
+
+/** Whether the same may be said again, unchanged. */
+export function isRetryable({ reason }: Refusal): boolean {
+  return ERROR_TABLE[reason].retryAfterMs !== undefined;
+}

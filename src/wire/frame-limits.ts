@@ -2,8 +2,14 @@
  * Sizes that hold on the wire (quality.md, "Wire limits"), where codecs and services need them.
  */
 
-/** No frame and no page that Reeve sends is larger; lists are split before. */
+/** No frame and no page that Reeve sends is larger; lists are split before, and what cannot be split is bounded. */
 export const MAX_FRAME_BYTES = 1_500_000;
+/**
+ * A checkpoint and a resume input travel in one claim with the args, which may be 1 MiB as received and more in their
+ * canonical form: with 128 KiB each the largest claim still fits a frame (docs/decisions/0006-frame-budget.md).
+ */
+export const MAX_CHECKPOINT_BYTES = 131_072;
+export const MAX_RESUME_INPUT_BYTES = 131_072;
 /** What Reeve receives in one message; larger ones are refused by the transport. */
 export const MAX_RECEIVE_BYTES = 2 * 1_048_576;
 /** What Reeve sends in one message of a unary call. */

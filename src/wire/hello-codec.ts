@@ -2,21 +2,24 @@
  * Hello, from the wire to what a session needs (worker_service.proto, Hello; api.md, "The work stream").
  * Owns its defaults: no namespace means the default one, no queue all, kinds must be named. Throws MALFORMED.
  */
-import type { Hello } from '../gen/reeve/v1/worker_service_pb.js';
+import type { ClaimRef, Hello } from '../gen/reeve/v1/worker_service_pb.js';
 import { canonicalActionKind, isActionKindName } from '../kernel/admission/action-kinds.js';
 import { DEFAULT_NAMESPACE, resolveNamespace, resolveQueue } from '../kernel/admission/identifiers.js';
 import { textProblem } from '../kernel/admission/text-rules.js';
+import { MAX_SLOTS } from '../kernel/delivery.js';
 import type { Subscription } from '../kernel/placement.js';
 import { boundedText } from './bounded-text.js';
 import { executionTargets } from './enum-tables.js';
 import { checked, malformedField } from './refusal-error.js';
 import { durationMs } from './time-values.js';
+import { readEpoch, readMark } from './whole-numbers.js';
 
-export const MAX_SLOTS = 10_000;
+/** Of each list in a Hello. */
 const MAX_NAMED = 100;
 const MAX_WORKER_NAME_BYTES = 255;
 const MAX_VERSION_BYTES = 128;
 const MAX_CAPABILITY_BYTES = 128;
+const MAX_FEATURE_BYTES = 128;
 const ALL_KINDS = '*';
 
 export interface HelloCommand {
@@ -40,6 +43,9 @@ export function readHello(hello: Hello): HelloCommand {
   const workerName = boundedText('hello.worker_name', hello.workerName, MAX_WORKER_NAME_BYTES);
   boundedText('hello.version', version, MAX_VERSION_BYTES);
   boundedText('hello.build_id', buildId, MAX_VERSION_BYTES);
+  bounded('hello.features', features);
+  for (const [index, feature] of features.entries())
+    boundedText(`hello.features[${index}]`, feature, MAX_FEATURE_BYTES);
   const subscription = readSubscription(hello);
   return {
     workerName,
@@ -54,13 +60,18 @@ export function readHello(hello: Hello): HelloCommand {
         : {
             sessionId: reattach.sessionId,
             secret: reattach.sessionSecret,
-            held: reattach.held.map(({ taskId, epoch, answeredThrough }) => ({
+            held: reattach.held.map(({ taskId, epoch, answeredThrough }, index) => ({
               taskId,
-              epoch: Number(epoch),
-              answeredThrough: Number(answeredThrough),
+              epoch: readEpoch('hello.reattach.held[].epoch', epoch, index),
+              answeredThrough: readMark('hello.reattach.held[].answered_through', answeredThrough, index),
             })),
           },
   };
+}
+
+/** The claims that a heartbeat names. */
+export function readHeld(held: readonly ClaimRef[]): { readonly taskId: string; readonly epoch: number }[] {
+  return held.map(({ taskId, epoch }, index) => ({ taskId, epoch: readEpoch('heartbeat.held[].epoch', epoch, index) }));
 }
 
 export function readSlots(field: string, slots: number): number {
@@ -74,6 +85,7 @@ function readSubscription(hello: Hello): Subscription {
   bounded('hello.queues', queues);
   bounded('hello.action_kinds', actionKinds);
   bounded('hello.capabilities', capabilities);
+  bounded('hello.execution_targets', targets);
   return {
     namespaces: new Set(
       namespaces.length === 0

@@ -21,6 +21,8 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
   if (policy.dependsOn.length > 0) throw unsupportedField(`${field}.depends_on`);
   if ((policy.onUnsatisfied ?? OnUnsatisfied.UNSPECIFIED) !== OnUnsatisfied.UNSPECIFIED)
     throw unsupportedField(`${field}.on_unsatisfied`);
+  // Nothing purges yet, and a promise to forget is not to be broken silently.
+  if (policy.retention !== undefined) throw unsupportedField(`${field}.retention`);
   if (policy.concurrencyKey !== undefined) throw unsupportedField(`${field}.concurrency_key`);
   const span = (name: string, duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(`${field}.${name}`, duration);
@@ -35,7 +37,6 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
     notBeforeAtMs: notBefore === undefined ? undefined : Math.max(0, timestampMs(`${field}.not_before`, notBefore)),
     attemptTimeoutMs: span('attempt_timeout', policy.attemptTimeout),
     progressTimeoutMs: span('progress_timeout', policy.progressTimeout),
-    retentionMs: span('retention', policy.retention),
     retry: policy.retry === undefined ? undefined : readRetry(`${field}.retry`, policy.retry),
     cancellationPolicy:
       cancellationPolicy === undefined

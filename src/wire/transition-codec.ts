@@ -17,10 +17,12 @@ import type { Ending } from '../kernel/record.js';
 import type { SettledStatus, TaskStatus } from '../kernel/status.js';
 import { NOTHING_STATED, type StatedCause, readActor, readCause, readReason } from './cause-codec.js';
 import { statuses } from './enum-tables.js';
+import { MAX_RESUME_INPUT_BYTES } from './frame-limits.js';
 import { optionalJson } from './json-values.js';
 import { checked, malformedField, unsupportedField } from './refusal-error.js';
 import { readEnding, readError, readTimeoutEnding } from './settlement-codec.js';
 import { durationMsWithin } from './time-values.js';
+import { readEpoch, readMark } from './whole-numbers.js';
 
 export type StatedIntent =
   | { readonly kind: 'suspend' }
@@ -161,27 +163,21 @@ function resumeIntent(prefix: string, resume: Pick<ResumeIntent, 'newGenerationI
     kind: 'resume',
     newGenerationId:
       newGenerationId === undefined ? null : requiredTaskId(`${prefix}new_generation_id`, newGenerationId),
-    inputJson: optionalJson(`${prefix}input_json`, inputJson),
+    inputJson: optionalJson(`${prefix}input_json`, inputJson, MAX_RESUME_INPUT_BYTES),
   };
 }
 
 function readLease(lease: LeaseProof): StatedLease {
   if (lease.leaseToken === '') throw malformedField('lease.lease_token', 'is required');
-  const epoch = Number(lease.epoch);
-  if (!Number.isSafeInteger(epoch) || epoch < 1) throw malformedField('lease.epoch', 'must be 1 or more');
   return {
     generationId: lease.generationId === '' ? null : requiredTaskId('lease.generation_id', lease.generationId),
-    epoch,
+    epoch: readEpoch('lease.epoch', lease.epoch),
     token: lease.leaseToken,
   };
 }
 
 function readRevision(revision: bigint | undefined): number | null {
-  if (revision === undefined) return null;
-  if (revision < 0n || revision > BigInt(Number.MAX_SAFE_INTEGER)) {
-    throw malformedField('expected_revision', 'must be 0 or more');
-  }
-  return Number(revision);
+  return revision === undefined ? null : readMark('expected_revision', revision);
 }
 
 function readGrace(field: string, grace: Duration | undefined): number | null {

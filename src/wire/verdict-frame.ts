@@ -5,7 +5,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { RejectedEventSchema } from '../gen/reeve/v1/worker_service_pb.js';
 import type { Refusal } from '../kernel/refusal.js';
-import { ERROR_TABLE } from './error-table.js';
+import { isRetryable } from './error-table.js';
 import { ProtoWriter } from './proto-writer.js';
 import { refusalContent } from './refusal-content.js';
 import { refusalMessage } from './refusal-message.js';
@@ -55,7 +55,7 @@ function encodedRejection(seq: number, refusal: Refusal): Uint8Array {
     error: {
       code: refusal.reason.toLowerCase(),
       message,
-      retryable: ERROR_TABLE[refusal.reason].retryAfterMs !== undefined,
+      retryable: isRetryable(refusal),
       detailsJson: JSON.stringify(metadata),
     },
   });

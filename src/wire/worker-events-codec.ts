@@ -12,10 +12,12 @@ import type { Ending, TaskError } from '../kernel/record.js';
 import { refuse } from '../kernel/refusal.js';
 import { NO_ENDING } from '../kernel/settlement.js';
 import { boundedText, cutText } from './bounded-text.js';
+import { MAX_CHECKPOINT_BYTES } from './frame-limits.js';
 import { MAX_JSON_VALUE_BYTES, optionalJson, requiredJson } from './json-values.js';
 import { RefusalError, malformedField } from './refusal-error.js';
 import { readEnding, readError, readTimeoutEnding } from './settlement-codec.js';
 import { durationMsWithin } from './time-values.js';
+import { readEpoch } from './whole-numbers.js';
 
 export interface ClaimEvents {
   readonly taskId: string;
@@ -42,17 +44,15 @@ export function readWorkerEvents(messages: readonly EventMessage[]): ClaimEvents
   let claim: ClaimEvents | undefined;
   for (const [index, message] of messages.entries()) {
     const { taskId, generation } = message;
-    const epoch = Number(message.epoch);
-    const seq = Number(message.eventSeq);
+    const epoch = readEpoch('events[].epoch', message.epoch, index);
+    const seq = readEpoch('events[].event_seq', message.eventSeq, index);
     if (claim?.taskId !== taskId) claim = byTask.get(taskId);
     if (claim?.epoch !== epoch || claim.generation !== generation) {
       if (taskId === '') throw malformedField(`events[${index}].task_id`, 'is required');
-      if (epoch < 1) throw malformedField(`events[${index}].epoch`, 'must be 1 or more');
       claim = { taskId, generation, epoch, events: [], weightBytes: 0 };
       claims.push(claim);
       byTask.set(taskId, claim);
     }
-    if (seq < 1 || !Number.isSafeInteger(seq)) throw malformedField(`events[${index}].event_seq`, 'must be 1 or more');
     const saying = readSaying(message.event);
     claim.events.push({ seq, saying });
     claim.weightBytes += weightOf(saying);
@@ -103,7 +103,7 @@ function readContent(event: WithContent): WorkerSaying {
     case 'checkpoint':
       return {
         kind: 'checkpoint',
-        checkpointJson: requiredJson('checkpoint.checkpoint_json', event.value.checkpointJson),
+        checkpointJson: requiredJson('checkpoint.checkpoint_json', event.value.checkpointJson, MAX_CHECKPOINT_BYTES),
       };
     case 'completed': {
       const { resultJson, resultRef, detail } = event.value;

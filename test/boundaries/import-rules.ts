@@ -58,11 +58,7 @@ const kernelBuiltins: Readonly<Record<string, readonly string[]>> = {
 };
 
 // The memory store forgets everything at exit, so no ordinary start may reach it.
-const memoryStoreImporters = [
-  /^src\/store\/memory\//,
-  /^src\/cli\/commands\/dev(-[^/]+)?\.ts$/,
-  /^src\/server\/(open-store|composition|compose|dev)(-[^/]+)?\.ts$/,
-];
+const memoryStoreImporters = [/^src\/store\/memory\//, /^src\/cli\/commands\/dev\.ts$/];
 
 export function layerOf(path: string): string | undefined {
   const [root, layer, ...rest] = path.split('/');

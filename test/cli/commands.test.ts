@@ -92,7 +92,6 @@ describe('submit', () => {
       ['--retry-jitter', '0'],
       ['--non-retryable', 'fatal,odd'],
       ['--cancellation-policy', 'fenced'],
-      ['--retention', '1d'],
     ];
     const id = await submitted(...flags.flat(), '--queue', 'q1', '--target', 'process', '--capability', 'gpu');
     const task = parsed((await service.reeve('get', id, '--json')).out);
@@ -117,7 +116,6 @@ describe('submit', () => {
           jitter: 0,
           non_retryable_codes: ['fatal', 'odd'],
         },
-        retention: '86400s',
       },
     });
   });
@@ -125,6 +123,7 @@ describe('submit', () => {
   it.each([
     [['submit', 'agent', '--args', '{'], 2, /^reeve: MALFORMED: .*field=args_json/],
     [['submit', 'agent', '--args', '@/nowhere/args.json'], 2, /^reeve: cannot read \/nowhere\/args\.json/],
+    [['submit', 'agent', '--retention', '1d'], 4, /^reeve: UNSUPPORTED: .*field=policy\.retention/],
     [['submit', 'unheard-of'], 4, /^reeve: ACTION_KIND_UNREGISTERED: .*action_kind=unheard-of/],
     [['submit'], 2, /missing required argument 'kind'/],
     [['submit', 'agent', '--timeout', '30'], 2, /--timeout.*units.*30s\?/],
@@ -274,10 +273,16 @@ describe('watch', () => {
   });
 });
 
+it('says in the history which door a task came in by', async () => {
+  const { out } = await service.reeve('submit', 'agent', '--json', '--key', 'door');
+  expect(out).toContain('"ADMISSION_SOURCE_CLI"');
+});
+
 describe('without a service', () => {
   it.each([
     [['get', 'x'], 5],
     [['health'], 1],
+    [['watch', 'x'], 5],
   ])('%j exits with %d', async (args, code) => {
     const { end, err, out } = await Cli.run(args, '', { REEVE_ADDRESS: '127.0.0.1:1' });
     expect(end).toBe(code);

@@ -1,5 +1,5 @@
 /**
- * The README's lines work as pasted: each marked block runs in bash, against a server on the address it names.
+ * The README's lines work as pasted: each marked block runs in bash, against a server.
  * grpcurl is the real program; without it this fails in CI and is skipped loudly elsewhere.
  */
 import { execFile, spawnSync } from 'node:child_process';
@@ -13,9 +13,9 @@ import { ServerProcess } from '../chaos/server-process.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
-const DEFAULT_PORT = 7450;
+const DEFAULT_ADDRESS = '127.0.0.1:7450';
 const folder = mkdtempSync(join(tmpdir(), 'reeve-readme-'));
-const server = new ServerProcess(join(folder, 'reeve.db'), DEFAULT_PORT);
+const server = new ServerProcess(join(folder, 'reeve.db'));
 const run = promisify(execFile);
 /** `go install` puts grpcurl into ~/go/bin, which not every PATH has; `reeve` stands in for what `npm link` makes. */
 const PATH = [folder, process.env['PATH'] ?? '', join(homedir(), 'go', 'bin')].join(delimiter);
@@ -28,8 +28,10 @@ function block(name: string): string {
 
 /** Runs the block; every command in it has to succeed. */
 async function pasted(name: string): Promise<string> {
-  const script = `set -e -o pipefail\nset -m\n${block(name)}`;
-  const env = { ...process.env, PATH };
+  // To the letter but for the port: whoever runs the tests may have a server on the default one.
+  const lines = block(name).replaceAll(DEFAULT_ADDRESS, server.address);
+  const script = `set -e -o pipefail\nset -m\n${lines}`;
+  const env = { ...process.env, PATH, REEVE_ADDRESS: server.address };
   const { stdout } = await run('bash', ['-c', script], { cwd: ROOT, env, timeout: 60_000 });
   return stdout;
 }
@@ -60,6 +62,7 @@ describe('the lines of the README', () => {
   it('a shell script works', { timeout: 60_000 }, async () => {
     const said = await pasted('worker');
     expect(said).toMatch(/task\.completed/);
+    expect(said).toContain('"counted":3');
   });
 
   it.runIf(hasGrpcurl || mustHaveGrpcurl)('grpcurl, with nothing but the address', { timeout: 60_000 }, async () => {

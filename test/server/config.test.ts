@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import { loadConfig } from '../../src/server/load-config.js';
 import { openStore } from '../../src/server/open-store.js';
 import { OPTIONS } from '../../src/server/options.js';
@@ -66,12 +67,12 @@ describe('loadConfig', () => {
 
 describe('starting', () => {
   it('refuses a store that forgets, a store that is none, and a kind that is no name', async () => {
-    await expect(openStore('memory:', false)).rejects.toThrow(/reeve dev/);
-    await expect(openStore('postgres://x', true)).rejects.toThrow(/sqlite:PATH/);
+    await expect(openStore('memory:')).rejects.toThrow(/reeve dev/);
+    await expect(openStore('postgres://x')).rejects.toThrow(/sqlite:PATH/);
     const taken = await startFixture();
     const listen = taken.server.address;
     await expect(
-      startServer({ ...loadConfig(), listen, logLevel: 'silent', store: 'memory:' }, { dev: true }),
+      startServer({ ...loadConfig(), listen, logLevel: 'silent' }, { store: openMemoryStore() }),
     ).rejects.toThrow(/cannot listen/);
     await taken.close();
     await expect(startServer({ ...loadConfig(), actionKinds: ['no name'] })).rejects.toThrow(/action_kinds\[0\]/);

@@ -21,7 +21,7 @@ export async function startFixture(
   const { wrap = (store: TaskStore) => store, ...rest } = options;
   const store = wrap(openMemoryStore());
   const config = { ...loadConfig({ env: {} }), listen: '127.0.0.1:0', logLevel: 'silent' as const, ...settings };
-  const server = await startServer(config, { dev: true, store, ...rest });
+  const server = await startServer(config, { store, ...rest });
   const client = new ReeveClient(server.address);
   return {
     server,

@@ -102,7 +102,7 @@ describe('SubmitStream', () => {
     expect(verdictsOf(again)).toHaveLength(keys.length);
   });
 
-  it('holds a window of submissions for a client that does not read, and no more', async () => {
+  it('loses nothing for a client that sends far more than a window before it reads', async () => {
     const stream = fixture.client.bidi(tasks.submitStream);
     stream.call.pause();
     const args = JSON.stringify({ text: 'x'.repeat(10_000) });
@@ -115,34 +115,8 @@ describe('SubmitStream', () => {
       stream.send({ submissions, view: TaskView.FULL });
     }
     stream.half();
-    // The first page of tasks stops growing once the window is full: the client reads nothing.
-    let admitted = -1;
-    for (let before = -2; before !== admitted;) {
-      before = admitted;
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      admitted = await countAdmitted(keys);
-    }
-    expect(admitted).toBeLessThan(total);
     stream.call.resume();
     expect(await stream.ended).toBeNull();
-    expect(verdictsOf(stream)).toHaveLength(total);
+    expect(new Set(verdictsOf(stream).map(({ idempotencyKey }) => idempotencyKey))).toEqual(new Set(keys));
   });
 });
-
-/** How many of these keys were admitted, by looking for the last of them. */
-async function countAdmitted(keys: readonly string[]): Promise<number> {
-  let low = 0;
-  let high = keys.length;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    const known = await fixture.client
-      .unary(tasks.get, { idempotencyKey: keys[middle] ?? '', view: TaskView.NAME })
-      .then(
-        () => true,
-        () => false,
-      );
-    if (known) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}

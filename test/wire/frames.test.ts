@@ -9,7 +9,10 @@ import type { Admission, TaskRecord } from '../../src/kernel/record.js';
 import { Draft } from '../../src/kernel/draft.js';
 import { DEFAULT_RETRY_POLICY } from '../../src/kernel/admission/retry-policy.js';
 import { refuse } from '../../src/kernel/refusal.js';
-import { claimsFrame, splitClaims } from '../../src/wire/claim-frame.js';
+import { normaliseApplication } from '../../src/kernel/admission/application.js';
+import { buildActionKindRegistry } from '../../src/kernel/admission/action-kinds.js';
+import { claimWeight, claimsFrame, splitClaims } from '../../src/wire/claim-frame.js';
+import { MAX_CHECKPOINT_BYTES, MAX_FRAME_BYTES, MAX_RESUME_INPUT_BYTES } from '../../src/wire/frame-limits.js';
 import { ProtoWriter } from '../../src/wire/proto-writer.js';
 import { SubmitFrame } from '../../src/wire/submit-frame.js';
 import { taskMessage } from '../../src/wire/task-codec.js';
@@ -184,6 +187,65 @@ describe('claims', () => {
     expect(lists.map((list) => list.length)).toEqual([2, 2, 1]);
     for (const list of lists) expect(claimsFrame(1, list).length).toBeLessThan(1_500_000);
   });
+});
+
+it('the largest claim there can be fits a frame, and weighs no less than it is', () => {
+  const kinds = buildActionKindRegistry([]);
+  if (!kinds.ok) throw new Error('no kinds');
+  // 1 MiB as received, of what grows most in its canonical form, and every list full to its limits.
+  const numbers = Array<string>(9_990).fill('9e15').join(',');
+  const head = `{"n":[${numbers}],"t":"`;
+  const argsJson = `${head}${'€'.repeat((1_048_576 - head.length - 2) / 3)}"}`;
+  const normalised = normaliseApplication(
+    {
+      actionKind: 'agent',
+      args: { form: 'text', text: argsJson },
+      executionTarget: 'host',
+      requiredCapabilities: Array.from({ length: 64 }, (_, index) => `${index}-`.padEnd(128, 'c')),
+      libraryRef: 'l'.repeat(512),
+      libraryContentHash: `sha256:${'0'.repeat(64)}`,
+    },
+    kinds.value,
+  );
+  if (!normalised.ok) throw new Error(JSON.stringify(normalised.refusal));
+  const { application } = normalised;
+  expect(Buffer.byteLength(application.argsJson)).toBeGreaterThan(1_160_000);
+  const labels = Object.fromEntries(
+    Array.from({ length: 64 }, (_, at) => [`${at}-`.padEnd(128, 'k'), 'v'.repeat(256)]),
+  );
+  const traceContext = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`t${at}`, '€'.repeat(510)]));
+  const name = 'n'.repeat(128);
+  const record = recordOf({ taskId: name, queue: name, namespace: 'n'.repeat(64), traceContext, application }, labels);
+  const claim = {
+    record: { ...record, generationId: name },
+    epoch: Number.MAX_SAFE_INTEGER,
+    leaseToken: 't'.repeat(64),
+    cancellationToken: 't'.repeat(64),
+    checkpointJson: JSON.stringify('x'.repeat(MAX_CHECKPOINT_BYTES - 2)),
+    inputJson: JSON.stringify('x'.repeat(MAX_RESUME_INPUT_BYTES - 2)),
+    deadlineAt: 253_402_300_799_999,
+  };
+  const { length } = claimsFrame(Number.MAX_SAFE_INTEGER, [claim]);
+  expect(length).toBeLessThanOrEqual(MAX_FRAME_BYTES);
+  expect(claimWeight(claim)).toBeGreaterThanOrEqual(length);
+  expect(claimWeight(claim)).toBeLessThanOrEqual(MAX_FRAME_BYTES);
+});
+
+it('claims are weighed in bytes and not in characters', () => {
+  const record = recordOf({});
+  const argsJson = JSON.stringify({ text: '€'.repeat(200_000) });
+  const admission = { ...record.admission, application: { ...record.admission.application, argsJson } };
+  const claim = {
+    record: { ...record, admission },
+    epoch: 1,
+    leaseToken: '',
+    cancellationToken: '',
+    checkpointJson: null,
+    inputJson: null,
+    deadlineAt: null,
+  };
+  const lists = splitClaims([claim, claim, claim, claim]);
+  for (const list of lists) expect(claimsFrame(1, list).length).toBeLessThanOrEqual(MAX_FRAME_BYTES);
 });
 
 describe('verdicts', () => {

@@ -9,7 +9,29 @@ import { CUT_MARK, cutText, lastBytes, markCut, wasCut } from '../../src/wire/bo
 import { TokenMint } from '../../src/wire/opaque-token.js';
 import { RefusalError } from '../../src/wire/refusal-error.js';
 import { durationMs, timestampMs, toDuration, toTimestamp } from '../../src/wire/time-values.js';
+import { readEpoch, readMark } from '../../src/wire/whole-numbers.js';
 import { readWorkerEvents } from '../../src/wire/worker-events-codec.js';
+
+it('only a cut says that a text was cut', () => {
+  const own = `as the upstream said${CUT_MARK}`;
+  const kept = cutText(own, 100);
+  expect(wasCut(kept)).toBe(false);
+  expect(kept).toBe('as the upstream said... [cut]');
+  expect(Buffer.byteLength(kept)).toBe(Buffer.byteLength(own));
+  expect(wasCut(markCut(kept, 100))).toBe(true);
+});
+
+describe('epochs and marks', () => {
+  it('are read when a double holds them exactly, and refused by name when not', () => {
+    expect(readEpoch('e', 1n)).toBe(1);
+    expect(readEpoch('e', 2n ** 53n - 1n)).toBe(Number.MAX_SAFE_INTEGER);
+    expect(readMark('m', 0n)).toBe(0);
+    for (const wrong of [0n, -1n, 2n ** 53n, 2n ** 63n - 1n]) {
+      expect(() => readEpoch('list[].epoch', wrong, 7)).toThrow('list[7].epoch: must be from 1 to 9007199254740991');
+    }
+    for (const wrong of [-1n, 2n ** 53n]) expect(() => readMark('mark', wrong)).toThrow(RefusalError);
+  });
+});
 
 describe('spans and times', () => {
   it('come back as they went', () => {

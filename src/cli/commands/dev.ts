@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import type { StartOptions } from '../../server/start-server.js';
 import { type CommandHost, optionsOf } from '../command-host.js';
 import { tryOutLines } from '../render/try-out.js';
 import { addServerOptions, serverFlags } from './server-options.js';
@@ -29,7 +30,7 @@ export function addDev(program: Command, host: CommandHost): void {
     try {
       const config = serverConfig({ ...flags, store, logLevel }, options['config'], host.env);
       const { terminal } = host;
-      const code = await runServer(config, terminal, { dev: true }, ({ address }) => {
+      const code = await runServer(config, terminal, await storeOf(config.store), ({ address }) => {
         terminal.line(`reeve dev is listening on ${address}, store ${store}; Ctrl-C ends it\n`);
         for (const line of tryOutLines(address)) terminal.line(line);
       });
@@ -38,4 +39,11 @@ export function addDev(program: Command, host: CommandHost): void {
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     }
   });
+}
+
+/** The memory store is loaded here and nowhere else: no other command may forget what it was told. */
+async function storeOf(url: string): Promise<StartOptions> {
+  if (url !== MEMORY) return {};
+  const { openMemoryStore } = await import('../../store/memory/memory-store.js');
+  return { store: openMemoryStore() };
 }

@@ -4,6 +4,7 @@
  */
 import { loadConfig } from '../../server/load-config.js';
 import { ConfigError } from '../../server/option-values.js';
+import { StopError } from '../../server/shutdown.js';
 import { type RunningServer, type StartOptions, startServer } from '../../server/start-server.js';
 import type { ServerConfig } from '../../server/options.js';
 import { StoreError } from '../../store/store-error.js';
@@ -35,8 +36,14 @@ export async function runServer(
   }
   onReady(server);
   await signalled;
-  await server.stop(config.drainGraceMs);
-  return EXIT.ok;
+  try {
+    await server.stop(config.drainGraceMs);
+    return EXIT.ok;
+  } catch (error) {
+    if (!(error instanceof StopError)) throw error;
+    terminal.note(`reeve: ${error.message}`);
+    return EXIT.failed;
+  }
 }
 
 /** Throws UsageError. */

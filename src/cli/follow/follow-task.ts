@@ -11,6 +11,8 @@ import type { Connection } from '../connection.js';
 
 /** How long a lost service is waited for before the command gives up. */
 const PATIENCE_MS = 120_000;
+/** How long one is waited for that never answered at all: a wrong address looks like this. */
+const FIRST_PATIENCE_MS = 3_000;
 
 export interface FollowOptions {
   /** Also answers that carry no event. Default: events only. */
@@ -22,7 +24,8 @@ export interface FollowOptions {
   readonly onInterruption?: (reason: string) => void;
 }
 
-/** Throws ReeveError: at once what a retry cannot change, else what still holds after two minutes. */
+/** Throws ReeveError: at once what a retry cannot change, else what still holds after two minutes (three seconds when
+ * nobody ever answered). */
 export async function* followTask(
   connection: Connection,
   taskId: string,
@@ -32,6 +35,7 @@ export async function* followTask(
   let cursor = '';
   let lastNumber = 0n;
   let brokenSince: number | undefined;
+  let answered = false;
   for (;;) {
     try {
       const stream = connection.tasks.watch({
@@ -43,6 +47,7 @@ export async function* followTask(
       try {
         for await (const response of stream as AsyncIterable<WatchResponse>) {
           brokenSince = undefined;
+          answered = true;
           backoff.reset();
           cursor = response.cursor;
           if (response.item.case !== 'event') {
@@ -62,8 +67,9 @@ export async function* followTask(
     } catch (caught) {
       const error = toReeveError(caught);
       brokenSince ??= Date.now();
-      if (!canResume(error) || Date.now() - brokenSince > PATIENCE_MS) throw error;
-      options.onInterruption?.(error.reason);
+      const patienceMs = answered ? PATIENCE_MS : FIRST_PATIENCE_MS;
+      if (!canResume(error) || Date.now() - brokenSince > patienceMs) throw error;
+      if (answered) options.onInterruption?.(error.reason);
       await pause(backoff.next(error.retryAfterMs));
     }
   }

@@ -80,7 +80,7 @@ export interface ResumeOptions extends Caused {
   readonly expectedRevision?: number;
   /** Asks for a new generation of a suspended task too. */
   readonly newGenerationId?: string;
-  /** Input for the next claim, any JSON value. At most 1 MiB as text. */
+  /** Input for the next claim, any JSON value. At most 128 KiB as text. */
   readonly input?: unknown;
   readonly view?: TaskViewWord;
 }

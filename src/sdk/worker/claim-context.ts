@@ -16,6 +16,8 @@ import type { WorkTerms } from './work-terms.js';
 export const MAX_MESSAGE_LENGTH = 8 * 1024;
 export const MAX_REASON_LENGTH = 1024;
 /** setTimeout fires at once beyond this. */
+/** A checkpoint travels in one claim with the arguments (worker_service.proto, Checkpoint). */
+const MAX_CHECKPOINT_BYTES = 131_072;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 type OutputContent = Exclude<MessageInitShape<typeof OutputSchema>['content'], undefined>;
@@ -83,7 +85,7 @@ export class ClaimContext implements HandlerContext {
   get checkpoint(): Say<[value: unknown]> {
     return observed(async (value) => {
       const checkpointJson = requireJsonText(value, 'checkpoint');
-      this.#requireSize('checkpoint', Buffer.byteLength(checkpointJson));
+      this.#requireSize('checkpoint', Buffer.byteLength(checkpointJson), MAX_CHECKPOINT_BYTES);
       return this.#say({ case: 'checkpoint', value: { checkpointJson } });
     });
   }
@@ -128,9 +130,9 @@ export class ClaimContext implements HandlerContext {
     return this.#say({ case: 'output', value: { content } });
   }
 
-  #requireSize(field: string, bytes: number): number {
-    const { maxEventBytes } = this.#terms;
-    if (bytes > maxEventBytes) throw refusedLocally(field, `${bytes} bytes are more than the ${maxEventBytes} allowed`);
+  #requireSize(field: string, bytes: number, ownLimit = Infinity): number {
+    const allowed = Math.min(this.#terms.maxEventBytes, ownLimit);
+    if (bytes > allowed) throw refusedLocally(field, `${bytes} bytes are more than the ${allowed} allowed`);
     return bytes;
   }
 

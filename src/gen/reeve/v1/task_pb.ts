@@ -484,7 +484,8 @@ export type TaskPolicy = Message<"reeve.v1.TaskPolicy"> & {
 
   /**
    * How long the finished task and its history are kept before a purge may take them. Its
-   * idempotency key outlives both. 0 … 10 years; default: the deployment's.
+   * idempotency key outlives both. 0 … 10 years; default: the deployment's. Not served yet:
+   * UNSUPPORTED.
    *
    * @generated from field: optional google.protobuf.Duration retention = 13;
    */
@@ -1216,7 +1217,7 @@ export type Task = Message<"reeve.v1.Task"> & {
   queueTime?: Timestamp | undefined;
 
   /**
-   * When this generation was first claimed.
+   * When work on this generation first began (its first `started`).
    *
    * @generated from field: google.protobuf.Timestamp start_time = 34;
    */

@@ -513,7 +513,7 @@ export type ResumeIntent = Message<"reeve.v1.ResumeIntent"> & {
   newGenerationId?: string | undefined;
 
   /**
-   * Input for the next claim, a JSON value of at most 1 MiB. Empty: none.
+   * Input for the next claim, a JSON value of at most 128 KiB. Empty: none.
    *
    * @generated from field: string input_json = 2;
    */
@@ -905,7 +905,7 @@ export type CancelRequest = Message<"reeve.v1.CancelRequest"> & {
   generationId?: string | undefined;
 
   /**
-   * Why; reaches the worker. Default: the plain code of a request.
+   * Why; reaches the worker and the history. Default: none.
    *
    * @generated from field: reeve.v1.Reason reason = 6;
    */
@@ -1247,8 +1247,8 @@ export type ResumeRequest = Message<"reeve.v1.ResumeRequest"> & {
   newGenerationId?: string | undefined;
 
   /**
-   * Input for the next claim (a new turn of the user, an approval), a JSON value of at most 1 MiB.
-   * Empty: none.
+   * Input for the next claim (a new turn of the user, an approval), a JSON value of at most
+   * 128 KiB: it travels in one claim with the arguments. Empty: none.
    *
    * @generated from field: string input_json = 6;
    */

@@ -71,8 +71,8 @@ export type WorkRequest = Message<"reeve.v1.WorkRequest"> & {
     case: "slots";
   } | {
     /**
-     * Cancels have arrived, or are being obeyed. Not answered: a cancel without its receipt is
-     * sent again after a re-attach.
+     * Cancels have arrived, or are being obeyed. Not answered, unless it could not be kept for now
+     * (FrameRejection: say it again); a cancel without its receipt is sent again after a re-attach.
      *
      * @generated from field: reeve.v1.CancelReceipts cancel_receipts = 5;
      */
@@ -96,7 +96,8 @@ export type WorkRequest = Message<"reeve.v1.WorkRequest"> & {
     case: "drain";
   } | {
     /**
-     * Claims handed back. Answered by LeasesLost.
+     * Claims handed back. Answered by LeasesLost, or by FrameRejection when that could not be
+     * committed.
      *
      * @generated from field: reeve.v1.Release release = 8;
      */
@@ -213,7 +214,8 @@ export const WorkResponseSchema: GenMessage<WorkResponse> = /*@__PURE__*/
   messageDesc(file_reeve_v1_worker_service, 1);
 
 /**
- * A frame that had no effect, and why. UNSUPPORTED when its kind is unknown.
+ * A frame that had no effect, and why. UNSUPPORTED when its kind is unknown. With a reason that may
+ * be retried a part of its list may have had effect: say the whole of it again, that is safe.
  *
  * @generated from message reeve.v1.FrameRejection
  */
@@ -282,7 +284,7 @@ export type HeldClaim = Message<"reeve.v1.HeldClaim"> & {
   taskId: string;
 
   /**
-   * The epoch of the claim.
+   * The epoch of the claim. From 1.
    *
    * @generated from field: int64 epoch = 2;
    */
@@ -390,7 +392,8 @@ export type Hello = Message<"reeve.v1.Hello"> & {
   linger?: Duration | undefined;
 
   /**
-   * What this worker understands beyond the first version of the protocol, by name.
+   * What this worker understands beyond the first version of the protocol, by name. At most 100,
+   * each at most 128 bytes.
    *
    * @generated from field: repeated string features = 12;
    */
@@ -560,7 +563,7 @@ export type WorkLimits = Message<"reeve.v1.WorkLimits"> & {
   maxFrameBytes: number;
 
   /**
-   * One event's content, in bytes.
+   * One event's content, in bytes; a checkpoint has its own, smaller limit (Checkpoint).
    *
    * @generated from field: int32 max_event_bytes = 2;
    */
@@ -914,7 +917,12 @@ export const WorkerEventsSchema: GenMessage<WorkerEvents> = /*@__PURE__*/
   messageDesc(file_reeve_v1_worker_service, 16);
 
 /**
- * One thing that happened to one claim. Judged against the AEP table of the attempt.
+ * One thing that happened to one claim. Judged against the AEP table of the attempt, which begins anew with each claim:
+ * accepted, then started, then progress, output and blocked in any order, then one ending. After blocked comes started
+ * or progress; failed, cancelled and timed_out may come at any point, completed only after started, progress or output;
+ * checkpoint and suspended have no place in the table and may come at any point. Nothing is filled in on this stream.
+ * What the table forbids is refused as ILLEGAL_EVENT and uses up its number; after a refused ending the claim is still
+ * held: end it in another way. Keep a claim in heartbeats until the verdict on its ending has come.
  *
  * @generated from message reeve.v1.WorkerEvent
  */
@@ -1223,7 +1231,8 @@ export const SuspendedSchema: GenMessage<Suspended> = /*@__PURE__*/
  */
 export type Checkpoint = Message<"reeve.v1.Checkpoint"> & {
   /**
-   * A JSON value of at most 1 MiB.
+   * A JSON value of at most 128 KiB: it travels in one claim with the arguments. Store what is
+   * larger elsewhere and save where.
    *
    * @generated from field: string checkpoint_json = 1;
    */
@@ -1289,7 +1298,7 @@ export type ReleasedClaim = Message<"reeve.v1.ReleasedClaim"> & {
   epoch: bigint;
 
   /**
-   * State for the next attempt, a JSON value of at most 1 MiB. Empty: keep the last checkpoint.
+   * State for the next attempt, a JSON value of at most 128 KiB. Empty: keep the last checkpoint.
    *
    * @generated from field: string checkpoint_json = 4;
    */
