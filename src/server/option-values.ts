@@ -49,6 +49,18 @@ export function readText(written: unknown): string {
   return text;
 }
 
+const MAX_PORT = 65_535;
+
+/** `host:port`, `[::1]:port`; the port is never guessed. */
+export function readHostPort(written: unknown): string {
+  const text = textOf(written);
+  const { host, port } = /^(?<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/]+):(?<port>\d{1,5})$/.exec(text)?.groups ?? {};
+  if (host === undefined || Number(port) > MAX_PORT) {
+    throw new ConfigError('must be host:port, 127.0.0.1:7450 for example');
+  }
+  return text;
+}
+
 export function readChoice<Word extends string>(words: readonly Word[]): ReadOption<Word> {
   return (written) => {
     const word = words.find((known) => known === written);

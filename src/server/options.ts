@@ -4,7 +4,7 @@
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
-import { type ReadOption, readChoice, readList, readSpan, readText, readWhole } from './option-values.js';
+import { type ReadOption, readChoice, readHostPort, readList, readSpan, readText, readWhole } from './option-values.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */
@@ -47,7 +47,7 @@ const DAY_MS = 24 * HOUR_MS;
 export const OPTIONS: OptionTable = {
   listen: {
     ...named('listen', '<host:port>', '127.0.0.1:7450', 'Where to listen for gRPC; port 0 takes a free one'),
-    read: readText,
+    read: readHostPort,
   },
   store: {
     ...named('store', '<url>', 'sqlite:./reeve.db', 'The store: sqlite:PATH (memory: with reeve dev only)'),

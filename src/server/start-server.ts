@@ -3,6 +3,7 @@
  * (architecture.md). Owns the order in which they start and stop, and what a store that must not be used any more
  * does to the process. It decides nothing about tasks.
  */
+import { createServer } from 'node:net';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { Authority } from '../authority/authority.js';
 import { Dispatcher } from '../dispatcher/dispatcher.js';
@@ -147,8 +148,26 @@ function exitSoon(): void {
 function listen(server: Server, address: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
-      if (error === null) resolve(port);
-      else reject(new ConfigError(`listen: cannot listen on ${address}`));
+      if (error === null) return resolve(port);
+      void whyNot(address).then((why) => reject(new ConfigError(`listen: cannot listen on ${address}: ${why}`)));
     });
   });
 }
+
+/** grpc-js does not say why; a plain socket does. */
+function whyNot(address: string): Promise<string> {
+  const at = address.lastIndexOf(':');
+  const host = address.slice(0, at).replace(/^\[|\]$/g, '');
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(LISTEN_FAILURES[error.code ?? ''] ?? 'refused'));
+    probe.listen({ host, port: Number(address.slice(at + 1)) }, () => probe.close(() => resolve('refused')));
+  });
+}
+
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is in use',
+  EACCES: 'permission denied',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  ENOTFOUND: 'no such host',
+};

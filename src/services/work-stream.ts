@@ -19,12 +19,15 @@ import type {
 } from '../gen/reeve/v1/worker_service_pb.js';
 import type { Cause } from '../kernel/cause.js';
 import { type Refusal, malformed, refuse } from '../kernel/refusal.js';
+import type { Timer } from '../lib/clock.js';
 import {
   cancelsFrame,
   drainFrame,
   heartbeatFrame,
   leasesLostFrame,
   rejectionFrame,
+  splitCancels,
+  splitLosses,
   welcomeFrame,
 } from '../wire/control-frames.js';
 import { readHeld, readHello, readSlots } from '../wire/hello-codec.js';
@@ -39,6 +42,8 @@ import { WorkOutbox } from './work-outbox.js';
 /** Reports and frames that were read and wait for the authority; beyond it nothing more is read. */
 const MAX_OUTSTANDING = 4_096;
 const MAX_OUTSTANDING_BYTES = 16 * 1_048_576;
+/** How long a new stream may stay silent before its Hello. */
+const HELLO_PATIENCE_MS = 10_000;
 
 export interface WorkContext {
   readonly authority: Authority;
@@ -57,6 +62,7 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
   private cause: Cause | null = null;
   /** Frames that came while the session was being attached. */
   private early: WorkRequest[] = [];
+  private readonly helloTimer: Timer;
   /** What was read and is not answered yet, whatever the kind of its answer. */
   private outstanding = 0;
   private outstandingBytes = 0;
@@ -71,6 +77,9 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
     private readonly onClosed: () => void,
   ) {
     this.outbox = new WorkOutbox(call);
+    this.helloTimer = context.authority.clock.after(HELLO_PATIENCE_MS, () => {
+      call.fail(malformed('frame', `no Hello within ${HELLO_PATIENCE_MS} ms`));
+    });
   }
 
   received(message: WorkRequest): void {
@@ -78,6 +87,7 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
     if (!this.saidHello) {
       if (frame.case !== 'hello') throw new RefusalError(malformed('frame', 'the first frame must be Hello'));
       this.saidHello = true;
+      this.helloTimer.cancel();
       this.begin(frame.value);
       return;
     }
@@ -99,6 +109,7 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
 
   closed(): void {
     this.over = true;
+    this.helloTimer.cancel();
     if (this.session !== null) this.context.dispatcher.streamEnded(this.session, this);
     this.onClosed();
   }
@@ -109,13 +120,13 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
 
   cancels(notices: readonly CancelNotice[]): boolean {
     if (this.over) return false;
-    this.outbox.addControl(cancelsFrame(notices), notices.map(taskIdOf));
+    for (const list of splitCancels(notices)) this.outbox.addControl(cancelsFrame(list), list.map(taskIdOf));
     return true;
   }
 
   leasesLost(losses: readonly LeaseLoss[]): boolean {
     if (this.over) return false;
-    this.outbox.addControl(leasesLostFrame(losses), losses.map(taskIdOf));
+    for (const list of splitLosses(losses)) this.outbox.addControl(leasesLostFrame(list), list.map(taskIdOf));
     return true;
   }
 

@@ -4,7 +4,7 @@
  */
 import type { DeliveredClaim } from '../kernel/delivery.js';
 import { executionTargets } from './enum-tables.js';
-import { MAX_FRAME_BYTES } from './frame-limits.js';
+import { splitIntoFrames } from './frame-split.js';
 import { ProtoWriter } from './proto-writer.js';
 
 /** What a claim takes at most besides its texts of free size: names and tokens, tags and lengths. */
@@ -34,21 +34,7 @@ function entriesWeight(entries: Readonly<Record<string, string>>): number {
 
 /** The claims in lists that each fit a frame; any single claim does (docs/decisions/0006-frame-budget.md). */
 export function splitClaims<Claim extends DeliveredClaim>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
-  const lists: Claim[][] = [];
-  let list: Claim[] = [];
-  let size = 0;
-  for (const claim of claims) {
-    const weight = claimWeight(claim);
-    if (list.length > 0 && size + weight > MAX_FRAME_BYTES) {
-      lists.push(list);
-      list = [];
-      size = 0;
-    }
-    list.push(claim);
-    size += weight;
-  }
-  if (list.length > 0) lists.push(list);
-  return lists;
+  return splitIntoFrames(claims, claimWeight);
 }
 
 /** An encoded WorkResponse. */

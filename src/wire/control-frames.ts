@@ -9,6 +9,7 @@ import { MAX_OUTPUTS_PER_ATTEMPT, MAX_OUTPUT_BYTES_PER_ATTEMPT } from '../kernel
 import { reasonMessage } from './cause-codec.js';
 import { EnumTable } from './enum-tables.js';
 import { MAX_FRAME_BYTES } from './frame-limits.js';
+import { splitIntoFrames } from './frame-split.js';
 import { MAX_JSON_VALUE_BYTES } from './json-values.js';
 import type { Fields } from './message-fields.js';
 import { refusalMessage } from './refusal-message.js';
@@ -70,6 +71,25 @@ export function welcomeFrame(welcome: WelcomeToSend): FrameContent {
       leasesLost: welcome.lost.map(lossMessage),
     },
   };
+}
+
+/** Ids, token, numbers, tags and lengths of a notice or a loss, in bytes at most. */
+const NOTICE_OVERHEAD_BYTES = 512;
+const REF_OVERHEAD_BYTES = 8;
+
+/** Lists of notices that each fit a frame. */
+export function splitCancels(cancels: readonly CancelNotice[]): readonly (readonly CancelNotice[])[] {
+  return splitIntoFrames(cancels, ({ reason }) => {
+    if (reason === null) return NOTICE_OVERHEAD_BYTES;
+    const { code, summary, evidenceRefs } = reason;
+    const texts = [code, summary, ...evidenceRefs];
+    return texts.reduce((sum, text) => sum + Buffer.byteLength(text) + REF_OVERHEAD_BYTES, NOTICE_OVERHEAD_BYTES);
+  });
+}
+
+/** Lists of losses that each fit a frame. */
+export function splitLosses(losses: readonly LeaseLoss[]): readonly (readonly LeaseLoss[])[] {
+  return splitIntoFrames(losses, () => NOTICE_OVERHEAD_BYTES);
 }
 
 export function cancelsFrame(cancels: readonly CancelNotice[]): FrameContent {

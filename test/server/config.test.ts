@@ -65,6 +65,16 @@ describe('loadConfig', () => {
   });
 });
 
+describe('listen', () => {
+  it.each(['localhost', '7451', '127.0.0.1:99999', ':7450', 'a b:1', ''])('%j is no address', (listen) => {
+    expect(() => loadConfig({ env: { REEVE_LISTEN: listen }, flags: { listen } })).toThrow(/listen/);
+  });
+
+  it.each(['127.0.0.1:0', '[::1]:7450', 'localhost:1'])('%j is one', (listen) => {
+    expect(loadConfig({ flags: { listen } })).toMatchObject({ listen });
+  });
+});
+
 describe('starting', () => {
   it('refuses a store that forgets, a store that is none, and a kind that is no name', async () => {
     await expect(openStore('memory:')).rejects.toThrow(/reeve dev/);
@@ -73,7 +83,7 @@ describe('starting', () => {
     const listen = taken.server.address;
     await expect(
       startServer({ ...loadConfig(), listen, logLevel: 'silent' }, { store: openMemoryStore() }),
-    ).rejects.toThrow(/cannot listen/);
+    ).rejects.toThrow(/cannot listen on .*: the port is in use/);
     await taken.close();
     await expect(startServer({ ...loadConfig(), actionKinds: ['no name'] })).rejects.toThrow(/action_kinds\[0\]/);
   });

@@ -10,6 +10,7 @@ import { StoreError } from '../../src/store/store-error.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { Worker, accepted, running, submitted } from './lifecycle-driver.js';
 import { refusedOf, tasks, workers } from './reeve-client.js';
+import { ManualClock } from '../support/manual-clock.js';
 import { type Fixture, freshKey, startFixture } from './server-fixture.js';
 
 const script: Partial<TaskStore> = {};
@@ -210,4 +211,15 @@ describe('sizes that one claim must hold', () => {
     expect(refused).toMatchObject({ code: 3, field: 'input_json' });
     expect(await resume(text(131_072))).toMatchObject({ applied: true });
   });
+});
+
+it('a stream that never says Hello is ended', async () => {
+  const clock = new ManualClock();
+  const other = await startFixture({}, { clock });
+  const silent = other.client.bidi(workers.work);
+  // The call has reached its handler once a later call on the same connection is answered.
+  await other.client.unary(tasks.list, {});
+  await clock.advance(10_000);
+  expect(refusedOf(await silent.ended)).toMatchObject({ code: 3, reason: 'MALFORMED', field: 'frame' });
+  await other.close();
 });
