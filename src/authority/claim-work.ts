@@ -4,6 +4,7 @@
  */
 import type { Cause } from '../kernel/cause.js';
 import { judge } from '../kernel/decide.js';
+import { readyOrder } from '../kernel/placement.js';
 import type { Refusal } from '../kernel/refusal.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
@@ -31,6 +32,8 @@ export class ClaimWork implements Work {
     if (located.kind === 'refused') return source.failed(assignment, 'stale');
     const { unit } = located;
     if (unit.draft === null) return source.failed(assignment, 'stale');
+    const order = readyOrder(unit.draft.record);
+    if (order === null || order > assignment.readyOrder) return source.failed(assignment, 'stale');
     const { sessionId, attachment, worker, sessionTtlMs } = assignment;
     const verdict = judge(unit.draft, {
       kind: 'claim',

@@ -14,6 +14,7 @@ import { addList } from './commands/list.js';
 import { addResume } from './commands/resume.js';
 import { addServe } from './commands/serve.js';
 import { addSubmit } from './commands/submit.js';
+import { addUpdate } from './commands/update.js';
 import { addWatch } from './commands/watch.js';
 import { addWork } from './commands/work.js';
 import { EXIT, type ExitCode, exitCodeHelp } from './exit-codes.js';
@@ -59,6 +60,7 @@ export function createProgram(host: CommandHost): Command {
   addWatch(program, host);
   addCancel(program, host);
   addResume(program, host);
+  addUpdate(program, host);
   program.commandsGroup('Workers:');
   addWork(program, host);
   program.commandsGroup('Service:');

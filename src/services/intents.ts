@@ -112,6 +112,8 @@ export class Intents {
         if (newGenerationId !== null) await this.refuseUsedGeneration(command, newGenerationId);
         return { kind: 'resume', newGenerationId, inputJson, spareGenerationId: this.authority.random.uuidV7(), cause };
       }
+      case 'update_policy':
+        return { kind: 'update_policy', fields: stated.fields, values: stated.values, cause };
       case 'settle': {
         const { outcome, resultJson, ending, retryAfterMs } = stated;
         const authoritativeEvent = await this.authoritativeEvent(command);

@@ -19,6 +19,7 @@ import { Submissions } from './submit.js';
 import type { TaskFeed } from './task-feed.js';
 import { TaskViews } from './task-views.js';
 import { Transitions } from './transition.js';
+import { PolicyUpdates } from './update-policy.js';
 import { notServed } from './unserved.js';
 import { watchHandler } from './watch.js';
 
@@ -38,6 +39,7 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
   const transitions = new Transitions(authority, intents, views);
   const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
   const resumes = new Resumes(authority, intents, views);
+  const policyUpdates = new PolicyUpdates(authority, intents, views);
   const gets = new Gets(authority, views);
   const lists = new Lists(authority, views, tokens);
   const eventLists = new EventLists(authority);
@@ -53,7 +55,7 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
     listEvents: (request) => eventLists.listEvents(request),
     watch: watchHandler(context),
     cancelBatch: () => notServed('CancelBatch'),
-    updatePolicy: () => notServed('UpdatePolicy'),
+    updatePolicy: (request, call) => policyUpdates.update(request, call),
     explain: () => notServed('Explain'),
   };
 }

@@ -12,7 +12,9 @@ import type {
 } from '../gen/reeve/v1/task_service_pb.js';
 import { checkOperationKey, checkTaskId } from '../kernel/admission/identifiers.js';
 import { MAX_DURATION_MS } from '../kernel/admission/policy-bounds.js';
+import type { TaskPolicy } from '../kernel/admission/policy.js';
 import type { Duration } from '@bufbuild/protobuf/wkt';
+import type { PolicyField } from '../kernel/policy-update.js';
 import type { Ending } from '../kernel/record.js';
 import type { SettledStatus, TaskStatus } from '../kernel/status.js';
 import { NOTHING_STATED, type StatedCause, readActor, readCause, readReason } from './cause-codec.js';
@@ -33,7 +35,8 @@ export type StatedIntent =
       readonly ending: Ending | null;
       readonly retryAfterMs: number | null;
     }
-  | { readonly kind: 'skip' };
+  | { readonly kind: 'skip' }
+  | { readonly kind: 'update_policy'; readonly fields: readonly PolicyField[]; readonly values: TaskPolicy };
 
 export interface StatedGuards {
   readonly generationId: string | null;
@@ -176,7 +179,7 @@ function readLease(lease: LeaseProof): StatedLease {
   };
 }
 
-function readRevision(revision: bigint | undefined): number | null {
+export function readRevision(revision: bigint | undefined): number | null {
   if (revision === undefined) return null;
   if (revision < 0n || revision > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw malformedField('expected_revision', 'must be 0 or more');

@@ -241,6 +241,43 @@ describe('cancel, events and resume', () => {
   });
 });
 
+describe('update', () => {
+  it('changes what is given and clears what is named', async () => {
+    const id = await submitted('--priority', '3', '--timeout', '2h', '--label', 'team=a', '--description', 'kept');
+    const { end, out } = await service.reeve(
+      'update',
+      id,
+      '--priority',
+      '-4',
+      '--start-by',
+      '1h',
+      '--clear',
+      'timeout,labels',
+      '--actor',
+      'ann',
+    );
+    expect(end).toBe(0);
+    expect(out).toMatch(/^changed {3}priority, start_by, timeout, labels\n/);
+    const task = parsed((await service.reeve('get', id, '--json')).out);
+    expect(task).toMatchObject({ policy: { priority: -4, start_by: '3600s', description: 'kept' } });
+    expect(task).not.toHaveProperty('labels');
+    expect(task['policy']).not.toHaveProperty('timeout');
+    const events = jsonLines((await service.reeve('events', id, '--json')).out);
+    expect(events.at(-1)).toMatchObject({ type: 'reeve.task.policy_updated', actor: { id: 'ann' } });
+  });
+
+  it('tells a guard that does not hold, a task that is over, and a call without a change', async () => {
+    const id = await submitted();
+    const guarded = await service.reeve('update', id, '--priority', '1', '--revision', '9');
+    expect(guarded).toMatchObject({ end: 4, err: 'reeve: the guard on revision does not hold\n' });
+    expect(await service.reeve('update', id)).toMatchObject({ end: 2, out: '' });
+    await service.reeve('cancel', id);
+    const over = await service.reeve('update', id, '--priority', '1');
+    expect(over.end).toBe(4);
+    expect(over.err).toMatch(/^reeve: TERMINAL_GENERATION/);
+  });
+});
+
 describe('watch', () => {
   it('replays a task that is over and exits by its outcome', async () => {
     const id = await submitted();

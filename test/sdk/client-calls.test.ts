@@ -216,6 +216,24 @@ test('a batch gives a verdict per item', async () => {
   expect(bad).toMatchObject({ key: 'b', accepted: undefined, refused: { reason: 'MALFORMED' } });
 });
 
+test('a change of policy names what it changes: what is given, and what returns to its default', async () => {
+  server.unary.updatePolicy = async ({ taskId, policy, updateMask, expectedRevision, idempotencyKey }) => {
+    expect(taskId).toBe('t1');
+    expect(idempotencyKey).not.toBe('');
+    expect(expectedRevision).toBe(4n);
+    expect(updateMask?.paths).toEqual(['priority', 'timeout', 'labels']);
+    expect(policy).toMatchObject({ priority: 0, labels: { team: 'a' } });
+    expect(policy?.timeout).toBeUndefined();
+    return { applied: true, conflict: Conflict.NONE, transitionId: 't1~r5' };
+  };
+  const applied = await client.updatePolicy(
+    't1',
+    { priority: 0, timeoutMs: null, labels: { team: 'a' } },
+    { expectedRevision: 4 },
+  );
+  expect(applied).toMatchObject({ applied: true, conflict: undefined, transitionId: 't1~r5' });
+});
+
 test('the generated clients are at hand', async () => {
   server.unary.explain = async ({ taskId }) => ({ task: { taskId } });
   expect((await client.raw.tasks.explain({ taskId: 't1' })).task?.taskId).toBe('t1');

@@ -33,6 +33,7 @@ import {
   type TransitionOptions,
 } from './requests.js';
 import { type EventsOptions, listEvents, type ListOptions, listTasks } from './listing.js';
+import { type PolicyChanges, toUpdatePolicyRequest, type UpdatePolicyOptions } from './policy-update.js';
 import { requireCompleted, waitForEnd } from './result.js';
 import { SubmitStream, type SubmitStreamOptions } from './submit-stream.js';
 import { type Submission, type SubmissionDefaults, toSubmitRequest } from './submission.js';
@@ -217,6 +218,18 @@ export class ReeveClient {
   async resume(taskId: string, options: ResumeOptions & CallSettings = {}): Promise<Applied> {
     const request = toResumeRequest(taskId, options, this.options.actor);
     return readApplied(await this.call((call) => this.rpc.unary(TaskService.method.resume, request, call), options));
+  }
+
+  /** Changes how a live task is treated: what is given changes, null returns to the default. */
+  async updatePolicy(
+    taskId: string,
+    changes: PolicyChanges,
+    options: UpdatePolicyOptions & CallSettings = {},
+  ): Promise<Applied> {
+    const request = toUpdatePolicyRequest(taskId, changes, options, this.options.actor);
+    return readApplied(
+      await this.call((call) => this.rpc.unary(TaskService.method.updatePolicy, request, call), options),
+    );
   }
 
   /** One typed intent, `{ type: 'suspend' }`, under the guards that are stated. */

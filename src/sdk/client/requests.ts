@@ -16,6 +16,7 @@ import {
   type TransitionRequest,
   TransitionRequestSchema,
   type TransitionResponse,
+  type UpdatePolicyResponse,
 } from '../../gen/reeve/v1/task_service_pb.js';
 import { requireJsonText } from '../transport/json.js';
 import { fromRefusal, type ReeveError } from '../transport/reeve-error.js';
@@ -217,7 +218,7 @@ export function readTransitioned(response: TransitionResponse): Transitioned {
   };
 }
 
-export function readApplied(response: ResumeResponse | TransitionResponse): Applied {
+export function readApplied(response: ResumeResponse | TransitionResponse | UpdatePolicyResponse): Applied {
   const conflict = conflictWords.word(response.conflict);
   return {
     applied: response.applied,
@@ -231,7 +232,7 @@ export function readApplied(response: ResumeResponse | TransitionResponse): Appl
 
 type CauseInit = Pick<MessageInitShape<typeof CauseSchema>, 'actor' | 'reason' | 'causationId'>;
 
-function toCause(caused: Caused, textCode: string, defaultActor: CallerActor | undefined): CauseInit {
+export function toCause(caused: Caused, textCode: string, defaultActor: CallerActor | undefined): CauseInit {
   const { reason, actor = defaultActor, causationId = '' } = caused;
   return {
     causationId,

@@ -6,7 +6,7 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { decodeAdmission } from '../admission-codec.js';
 import { decoded } from '../decode-guards.js';
-import { statusOfEncoded } from '../record-codec.js';
+import { decodeRecord, statusOfEncoded } from '../record-codec.js';
 import type { HistoryRow, TaskRow } from '../stored-row.js';
 import { type ListQuery, MAX_ROWS_PER_LIST } from '../task-store.js';
 import { LAST_NUMBER } from './task-columns.js';
@@ -113,6 +113,9 @@ function hasLabels(task: TaskRow, { labels }: ListQuery): boolean {
   if (wanted.length === 0) return true;
   const admission = decoded(() => decodeAdmission(task[1], task[5] ?? ''));
   if (!admission.ok) return true;
-  const has = admission.value.policy.labels;
+  // The labels in force: an update of the policy stands in the record.
+  const record = decoded(() => decodeRecord(task[4], admission.value));
+  if (!record.ok) return true;
+  const has = record.value.policy.labels;
   return wanted.every(([key, value]) => Object.hasOwn(has, key) && has[key] === value);
 }
