@@ -8,6 +8,7 @@ import { addCancel } from './commands/cancel.js';
 import { addDemo } from './commands/demo.js';
 import { addDev } from './commands/dev.js';
 import { addEvents } from './commands/events.js';
+import { addExplain } from './commands/explain.js';
 import { addGet } from './commands/get.js';
 import { addHealth } from './commands/health.js';
 import { addList } from './commands/list.js';
@@ -57,6 +58,7 @@ export function createProgram(host: CommandHost): Command {
   addGet(program, host);
   addList(program, host);
   addEvents(program, host);
+  addExplain(program, host);
   addWatch(program, host);
   addCancel(program, host);
   addResume(program, host);

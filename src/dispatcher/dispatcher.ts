@@ -6,6 +6,7 @@ import type { Authority } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import { sessionGone } from '../authority/session-work.js';
 import type { Cause } from '../kernel/cause.js';
+import type { Candidate } from '../kernel/explain.js';
 import type { WorkerEvent } from '../kernel/intent.js';
 import { refuse } from '../kernel/refusal.js';
 import { ClaimDelivery } from './claim-delivery.js';
@@ -131,6 +132,26 @@ export class Dispatcher {
     const { ttlMs } = session.identity;
     if (authority.now() >= quiet.quietSince() + ttlMs) this.handBackForgotten(session, now - ttlMs);
     return this.renewal.renew(session, attachment);
+  }
+
+  session(sessionId: string): WorkSession | undefined {
+    return this.sessions.get(sessionId);
+  }
+
+  /** The sessions of this process that are given claims, and how many each could take now. */
+  candidates(): Candidate[] {
+    const candidates: Candidate[] = [];
+    for (const { attached, draining, credit, identity, pool } of this.sessions.all()) {
+      if (!attached || draining) continue;
+      const { sessionId, workerName } = identity;
+      candidates.push({ sessionId, workerName, subscription: pool.subscription, freeSlots: Math.max(credit, 0) });
+    }
+    return candidates;
+  }
+
+  /** Epoch ms at which the service last came out of a pause. */
+  quietSince(): number {
+    return this.options.quiet.quietSince();
   }
 
   /** No more claims for this session. */

@@ -23,6 +23,7 @@ export type {
   Transitioned,
   TransitionOptions,
 } from './client/requests.js';
+export type { Blocker, Explained } from './client/explained.js';
 export type { Intent } from './client/intent.js';
 export type { EventsOptions, ListOptions, TaskFilter } from './client/listing.js';
 export type { PolicyChanges, UpdatePolicyOptions } from './client/policy-update.js';
@@ -32,7 +33,7 @@ export type { SubmitAllOptions, SubmitVerdict } from './client/submit-all.js';
 export type { Submitted } from './client/submitted.js';
 export type { Actor, EventRef, Generation, Reason, Task, TaskErrorInfo, TaskName } from './client/task.js';
 export type { WatchedEvent, WatchOptions, WatchScope } from './client/watch.js';
-export type { ExecutionTargetWord, TaskStatusWord, TaskViewWord } from './client/words.js';
+export type { BlockerWord, ExecutionTargetWord, TaskStatusWord, TaskViewWord, TimerWord } from './client/words.js';
 export { isTerminal } from './client/words.js';
 export type { JsonObject, JsonValue } from './transport/json.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';

@@ -87,7 +87,8 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   const server = new Server(grpcLimits(config));
   const failures = new CallFailures(log);
   const health = new Health([TaskService.typeName, WorkerService.typeName]);
-  bindService(server, TaskService, taskService({ authority, kinds: kinds.value, feed, tokens, onDefect }), failures);
+  const tasks = taskService({ authority, dispatcher, kinds: kinds.value, feed, tokens, onDefect });
+  bindService(server, TaskService, tasks, failures);
   const streams = new WorkStreams({ authority, dispatcher, acceptTimeoutMs: config.acceptTimeoutMs, onDefect });
   bindService(server, WorkerService, streams.handlers(), failures);
   health.addTo(server);

@@ -3,11 +3,13 @@
  * not serve: it says so, by name.
  */
 import type { Authority } from '../authority/authority.js';
+import type { Dispatcher } from '../dispatcher/dispatcher.js';
 import type { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import type { Handlers } from './call.js';
 import { Cancels } from './cancel.js';
+import { Explains } from './explain.js';
 import { Gets } from './get.js';
 import { Intents } from './intents.js';
 import { EventLists } from './list-events.js';
@@ -25,6 +27,7 @@ import { watchHandler } from './watch.js';
 
 export interface TaskServiceContext {
   readonly authority: Authority;
+  readonly dispatcher: Dispatcher;
   readonly kinds: ActionKindRegistry;
   readonly feed: TaskFeed;
   readonly tokens: TokenMint;
@@ -32,7 +35,7 @@ export interface TaskServiceContext {
 }
 
 export function taskService(context: TaskServiceContext): Handlers<typeof TaskService> {
-  const { authority, kinds, feed, tokens } = context;
+  const { authority, dispatcher, kinds, feed, tokens } = context;
   const views = new TaskViews(authority);
   const intents = new Intents(authority);
   const submissions = new Submissions(authority, kinds, views);
@@ -40,6 +43,7 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
   const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
   const resumes = new Resumes(authority, intents, views);
   const policyUpdates = new PolicyUpdates(authority, intents, views);
+  const explains = new Explains(authority, dispatcher, views);
   const gets = new Gets(authority, views);
   const lists = new Lists(authority, views, tokens);
   const eventLists = new EventLists(authority);
@@ -56,6 +60,6 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
     watch: watchHandler(context),
     cancelBatch: () => notServed('CancelBatch'),
     updatePolicy: (request, call) => policyUpdates.update(request, call),
-    explain: () => notServed('Explain'),
+    explain: (request) => explains.explain(request),
   };
 }

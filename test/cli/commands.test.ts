@@ -235,7 +235,7 @@ describe('cancel, events and resume', () => {
   });
 
   it('exit with 3 for a task that is not there', async () => {
-    for (const command of ['cancel', 'events', 'resume', 'watch']) {
+    for (const command of ['cancel', 'events', 'explain', 'resume', 'watch']) {
       expect(await service.reeve(command, 'nobody')).toMatchObject({ end: 3, out: '' });
     }
   });
@@ -275,6 +275,21 @@ describe('update', () => {
     const over = await service.reeve('update', id, '--priority', '1');
     expect(over.end).toBe(4);
     expect(over.err).toMatch(/^reeve: TERMINAL_GENERATION/);
+  });
+});
+
+describe('explain', () => {
+  it('says what is in the way and what comes next', async () => {
+    const id = await submitted('--start-by', '1h');
+    const { end, out } = await service.reeve('explain', id);
+    expect(end).toBe(0);
+    expect(out).toMatch(/^task {5}\S+\nstatus {3}queued\nbecause {2}no_worker_for_queue: .+\nnext {5}start_by, in /);
+    const machines = parsed((await service.reeve('explain', id, '--json')).out);
+    expect(machines).toMatchObject({
+      task: { task_id: id },
+      blockers: [{ kind: 'BLOCKER_KIND_NO_WORKER_FOR_QUEUE' }],
+      next_timer: { kind: 'TIMER_KIND_START_BY' },
+    });
   });
 });
 

@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { RefusalSchema } from '../../gen/reeve/v1/error_reason_pb.js';
 import {
+  ExplainRequestSchema,
   GetRequestSchema,
   SubmitBatchRequestSchema,
   type SubmitRequest,
@@ -17,6 +18,7 @@ import { fromRefusal } from '../transport/reeve-error.js';
 import { deadlineExceeded, Retrier, type RetryOptions } from '../transport/retry.js';
 import { type CallOptions, RpcConnection, type RpcOptions } from '../transport/rpc.js';
 import type { TaskEvent } from './event.js';
+import { type Explained, readExplained } from './explained.js';
 import type { Intent } from './intent.js';
 import {
   type Applied,
@@ -202,6 +204,14 @@ export class ReeveClient {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Why a task is not running, or not ending, and what happens next by itself. */
+  async explain(taskId: string, settings: CallSettings = {}): Promise<Explained> {
+    const request = create(ExplainRequestSchema, { taskId });
+    return readExplained(
+      await this.call((call) => this.rpc.unary(TaskService.method.explain, request, call), settings),
+    );
   }
 
   /** Asks a task to stop. "Cancelled" is said only when it is true; `waitFor` waits for a receipt. */
