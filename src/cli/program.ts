@@ -5,6 +5,7 @@
 import { Command } from 'commander';
 import { addGlobalOptions, type CommandHost, optionsOf } from './command-host.js';
 import { addCancel } from './commands/cancel.js';
+import { addCancelAll } from './commands/cancel-all.js';
 import { addDemo } from './commands/demo.js';
 import { addDev } from './commands/dev.js';
 import { addEvents } from './commands/events.js';
@@ -61,6 +62,7 @@ export function createProgram(host: CommandHost): Command {
   addExplain(program, host);
   addWatch(program, host);
   addCancel(program, host);
+  addCancelAll(program, host);
   addResume(program, host);
   addUpdate(program, host);
   program.commandsGroup('Workers:');

@@ -16,8 +16,12 @@ export type { CallSettings, ConnectOptions, ReeveClient } from './client/reeve-c
 export type { TaskEvent } from './client/event.js';
 export type {
   Applied,
+  CancelBatchOptions,
   Cancelled,
+  CancelledBatch,
   CancelOptions,
+  CancelScope,
+  CancelVerdict,
   ReasonInput,
   ResumeOptions,
   Transitioned,

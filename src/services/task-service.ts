@@ -1,6 +1,5 @@
 /**
- * TaskService: every method of the contract and the file that answers it. Owns what of the contract this version does
- * not serve: it says so, by name.
+ * TaskService: every method of the contract and the file that answers it.
  */
 import type { Authority } from '../authority/authority.js';
 import type { Dispatcher } from '../dispatcher/dispatcher.js';
@@ -8,6 +7,7 @@ import type { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import type { Handlers } from './call.js';
+import { CancelBatches } from './cancel-batch.js';
 import { Cancels } from './cancel.js';
 import { Explains } from './explain.js';
 import { Gets } from './get.js';
@@ -22,7 +22,6 @@ import type { TaskFeed } from './task-feed.js';
 import { TaskViews } from './task-views.js';
 import { Transitions } from './transition.js';
 import { PolicyUpdates } from './update-policy.js';
-import { notServed } from './unserved.js';
 import { watchHandler } from './watch.js';
 
 export interface TaskServiceContext {
@@ -41,6 +40,7 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
   const submissions = new Submissions(authority, kinds, views);
   const transitions = new Transitions(authority, intents, views);
   const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
+  const cancelBatches = new CancelBatches(authority, cancels, tokens);
   const resumes = new Resumes(authority, intents, views);
   const policyUpdates = new PolicyUpdates(authority, intents, views);
   const explains = new Explains(authority, dispatcher, views);
@@ -58,7 +58,7 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
     list: (request) => lists.list(request),
     listEvents: (request) => eventLists.listEvents(request),
     watch: watchHandler(context),
-    cancelBatch: () => notServed('CancelBatch'),
+    cancelBatch: (request, call) => cancelBatches.cancelBatch(request, call),
     updatePolicy: (request, call) => policyUpdates.update(request, call),
     explain: (request) => explains.explain(request),
   };

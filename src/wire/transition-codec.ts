@@ -81,7 +81,10 @@ export function readTransition(request: TransitionRequest): IntentCommand {
   };
 }
 
-export function readCancel(request: CancelRequest): Omit<IntentCommand, 'taskId'> {
+type CancelWish = Pick<CancelRequest, 'requestId' | 'grace' | 'reason' | 'actor'> &
+  Partial<Pick<CancelRequest, 'generationId'>>;
+
+export function readCancel(request: CancelWish): Omit<IntentCommand, 'taskId'> {
   const { generationId, grace } = request;
   return {
     key: readKey('request_id', request.requestId),

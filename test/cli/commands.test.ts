@@ -241,6 +241,38 @@ describe('cancel, events and resume', () => {
   });
 });
 
+describe('cancel-all', () => {
+  it('cancels what fits a description, and says what it did', async () => {
+    const ids = [await submitted('--label', 'sweep=1'), await submitted('--label', 'sweep=1')];
+    const kept = await submitted();
+    const { end, out, err } = await service.reeve('cancel-all', '--label', 'sweep=1', '--reason', 'swept');
+    expect(end).toBe(0);
+    expect(out.trimEnd().split('\n')).toEqual(ids.map((id) => `${id}  cancelled`));
+    expect(err).toBe('2 cancelled\n');
+    expect(parsed((await service.reeve('get', kept, '--json')).out)['status']).toBe('TASK_STATUS_QUEUED');
+    expect(await service.reeve('cancel-all', '--label', 'sweep=1')).toMatchObject({
+      end: 0,
+      out: '',
+      err: 'no task fits\n',
+    });
+  });
+
+  it('cancels those that are named, each with its own answer', async () => {
+    const id = await submitted();
+    const { end, out } = await service.reeve('cancel-all', id, 'nobody', '--json');
+    expect(end).toBe(4);
+    expect(jsonLines(out)).toMatchObject([
+      { task_id: id, accepted: { state: 'CANCEL_STATE_CANCELLED' } },
+      { task_id: 'nobody', refused: { reason: 'ERROR_REASON_TASK_NOT_FOUND' } },
+    ]);
+  });
+
+  it('wants to know which', async () => {
+    expect((await service.reeve('cancel-all')).end).toBe(2);
+    expect((await service.reeve('cancel-all', 'x', '--everything')).end).toBe(2);
+  });
+});
+
 describe('update', () => {
   it('changes what is given and clears what is named', async () => {
     const id = await submitted('--priority', '3', '--timeout', '2h', '--label', 'team=a', '--description', 'kept');

@@ -216,6 +216,33 @@ test('a batch gives a verdict per item', async () => {
   expect(bad).toMatchObject({ key: 'b', accepted: undefined, refused: { reason: 'MALFORMED' } });
 });
 
+test('a batch of cancels gives a verdict per task, and its request id for the next page', async () => {
+  server.unary.cancelBatch = async ({ taskIds, filter, requestId, pageToken }) => {
+    if (filter !== undefined) {
+      expect(filter).toMatchObject({ queue: 'q', statuses: [TaskStatus.RUNNING] });
+      return { nextPageToken: pageToken === '' ? `after ${requestId}` : '' };
+    }
+    return {
+      verdicts: taskIds.map((taskId) =>
+        taskId === 't1'
+          ? { taskId, verdict: { case: 'accepted', value: { state: CancelState.CANCELLED } } }
+          : { taskId, verdict: { case: 'refused', value: { reason: ErrorReason.TASK_NOT_FOUND, grpcCode: 5 } } },
+      ),
+    };
+  };
+  const { verdicts, nextPageToken } = await client.cancelBatch(['t1', 't2']);
+  expect(verdicts).toMatchObject([
+    { taskId: 't1', accepted: { state: 'cancelled' }, refused: undefined },
+    { taskId: 't2', accepted: undefined, refused: { reason: 'TASK_NOT_FOUND' } },
+  ]);
+  expect(nextPageToken).toBeUndefined();
+  const scope = { queue: 'q', statuses: ['running'] } as const;
+  const page = await client.cancelBatch(scope);
+  expect(page.nextPageToken).toBe(`after ${page.requestId}`);
+  const { requestId, nextPageToken: pageToken = '' } = page;
+  expect(await client.cancelBatch(scope, { requestId, pageToken })).toMatchObject({ nextPageToken: undefined });
+});
+
 test('a change of policy names what it changes: what is given, and what returns to its default', async () => {
   server.unary.updatePolicy = async ({ taskId, policy, updateMask, expectedRevision, idempotencyKey }) => {
     expect(taskId).toBe('t1');

@@ -22,12 +22,17 @@ import { type Explained, readExplained } from './explained.js';
 import type { Intent } from './intent.js';
 import {
   type Applied,
+  type CancelBatchOptions,
   type Cancelled,
+  type CancelledBatch,
   type CancelOptions,
+  type CancelScope,
   readApplied,
   readCancelled,
+  readCancelledBatch,
   readTransitioned,
   type ResumeOptions,
+  toCancelBatchRequest,
   toCancelRequest,
   toResumeRequest,
   toTransitionRequest,
@@ -222,6 +227,15 @@ export class ReeveClient {
     return readCancelled(
       await this.call((call) => this.rpc.unary(TaskService.method.cancel, request, call), { ...options, timeoutMs }),
     );
+  }
+
+  /** Asks many tasks to stop, by id or by description: one call, one page, a verdict for each. */
+  async cancelBatch(scope: CancelScope, options: CancelBatchOptions & CallSettings = {}): Promise<CancelledBatch> {
+    const { namespace } = this.options;
+    const within = Array.isArray(scope) || namespace === undefined ? scope : { namespace, ...scope };
+    const request = toCancelBatchRequest(within, options, this.options.actor);
+    const response = await this.call((call) => this.rpc.unary(TaskService.method.cancelBatch, request, call), options);
+    return readCancelledBatch(response, request.requestId);
   }
 
   /** Lets a suspended task go on, or gives a finished one a new generation. */
