@@ -2,7 +2,7 @@
  * The dispatcher: worker sessions on one side, ready tasks on the other (architecture.md).
  * Composes pairing, sessions, renewal, reaping and delivery; the work stream service talks to this alone.
  */
-import type { Authority } from '../authority/authority.js';
+import type { Authority, Read } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import { sessionGone } from '../authority/session-work.js';
 import type { Cause } from '../kernel/cause.js';
@@ -157,6 +157,11 @@ export class Dispatcher {
   /** No more claims for this session. */
   drain(session: WorkSession): Promise<void> {
     return this.sessions.drain(session);
+  }
+
+  /** The same for an operator, wherever the session is attached, if at all. False: it is gone. */
+  drainById(sessionId: string): Promise<Read<boolean>> {
+    return this.sessions.drainById(sessionId);
   }
 
   /** Stops claiming and tells every worker that the server is going; sessions and leases stay as they are. */

@@ -89,7 +89,14 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   const health = new Health([TaskService.typeName, WorkerService.typeName]);
   const tasks = taskService({ authority, dispatcher, kinds: kinds.value, feed, tokens, onDefect });
   bindService(server, TaskService, tasks, failures);
-  const streams = new WorkStreams({ authority, dispatcher, acceptTimeoutMs: config.acceptTimeoutMs, onDefect });
+  const streams = new WorkStreams({
+    authority,
+    dispatcher,
+    tokens,
+    acceptTimeoutMs: config.acceptTimeoutMs,
+    onDefect,
+    onDrained: (details) => log.info(details, 'sessions drain by request'),
+  });
   bindService(server, WorkerService, streams.handlers(), failures);
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService]);

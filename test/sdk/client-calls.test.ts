@@ -243,6 +243,30 @@ test('a batch of cancels gives a verdict per task, and its request id for the ne
   expect(await client.cancelBatch(scope, { requestId, pageToken })).toMatchObject({ nextPageToken: undefined });
 });
 
+test('workers read page after page, and drain by name or by session', async () => {
+  server.unary.listWorkers = async ({ pageToken, queue }) => ({
+    workers: [
+      { workerName: `w${pageToken}`, state: 1, slots: 2, queues: [queue], ttl: { seconds: 30n }, attachment: 3n },
+    ],
+    nextPageToken: pageToken === '' ? '2' : '',
+  });
+  const names: string[] = [];
+  for await (const worker of client.listWorkers({ queue: 'q' })) {
+    expect(worker).toMatchObject({ state: 'live', slots: 2, queues: ['q'], ttlMs: 30_000, attachment: 3 });
+    names.push(worker.workerName);
+  }
+  expect(names).toEqual(['w', 'w2']);
+  server.unary.drainWorker = async ({ sessionAlias, workerName, idempotencyKey, reason }) => {
+    expect(idempotencyKey).not.toBe('');
+    expect(reason).toMatchObject({ code: 'app.sdk.drain', summary: 'maintenance' });
+    return { workers: [{ sessionAlias, workerName, state: 2 }], replayed: true };
+  };
+  expect(await client.drainWorker({ sessionAlias: 'a' }, { reason: 'maintenance' })).toMatchObject({
+    workers: [{ sessionAlias: 'a', workerName: '', state: 'draining' }],
+    replayed: true,
+  });
+});
+
 test('a change of policy names what it changes: what is given, and what returns to its default', async () => {
   server.unary.updatePolicy = async ({ taskId, policy, updateMask, expectedRevision, idempotencyKey }) => {
     expect(taskId).toBe('t1');

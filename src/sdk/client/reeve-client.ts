@@ -51,6 +51,16 @@ import { readTask } from './task-codec.js';
 import { WatchConnections } from './watch-connections.js';
 import { type WatchedEvent, watchItems, type WatchOptions, type WatchScope } from './watch.js';
 import { type TaskViewWord, viewWords } from './words.js';
+import {
+  type Drained,
+  type DrainScope,
+  type DrainWorkerOptions,
+  listWorkers,
+  type ListWorkersOptions,
+  readDrained,
+  toDrainRequest,
+  type WorkerSession,
+} from './workers.js';
 
 export interface ConnectOptions extends RpcOptions, SubmissionDefaults {
   /** For a call with all its retries, ms. Default 30,000. */
@@ -265,6 +275,27 @@ export class ReeveClient {
     const request = toTransitionRequest(taskId, intent, options, this.options.actor);
     return readTransitioned(
       await this.call((call) => this.rpc.unary(TaskService.method.transition, request, call), options),
+    );
+  }
+
+  /** Who is there to do the work, by name and then by session. */
+  listWorkers(options: ListWorkersOptions = {}): AsyncGenerator<WorkerSession, void, undefined> {
+    const { signal } = options;
+    return listWorkers(
+      (request) =>
+        this.call(
+          (call) => this.rpc.unary(WorkerService.method.listWorkers, request, call),
+          signal === undefined ? {} : { signal },
+        ),
+      options,
+    );
+  }
+
+  /** Lets sessions finish what they hold and gives them nothing more. It cannot be taken back. */
+  async drainWorker(scope: DrainScope, options: DrainWorkerOptions & CallSettings = {}): Promise<Drained> {
+    const request = toDrainRequest(scope, options, this.options.actor);
+    return readDrained(
+      await this.call((call) => this.rpc.unary(WorkerService.method.drainWorker, request, call), options),
     );
   }
 

@@ -27,6 +27,7 @@ import {
   ListOrder,
   TimerKind,
 } from '../../gen/reeve/v1/task_service_pb.js';
+import { SessionState } from '../../gen/reeve/v1/worker_service_pb.js';
 
 /** The members of a generated enum by their words. */
 type Words<Members extends string> = Lowercase<Exclude<Members, 'UNSPECIFIED'>>;
@@ -81,12 +82,14 @@ export const conflictWords = vocabulary(Conflict);
 export const intentWords = vocabulary(IntentKind);
 export const blockerWords = vocabulary(BlockerKind);
 export const timerWords = vocabulary(TimerKind);
+export const sessionWords = vocabulary(SessionState);
 export const orderWords = vocabulary(ListOrder);
 
 export type TaskStatusWord = Words<keyof typeof TaskStatus>;
 export type ExecutionTargetWord = Words<keyof typeof ExecutionTarget>;
 export type BlockerWord = Words<keyof typeof BlockerKind>;
 export type TimerWord = Words<keyof typeof TimerKind>;
+export type SessionStateWord = Words<keyof typeof SessionState>;
 export type TaskViewWord = Words<keyof typeof TaskView>;
 
 const TERMINAL: ReadonlySet<string | undefined> = new Set(['completed', 'failed', 'timed_out', 'cancelled', 'skipped']);
