@@ -15,6 +15,7 @@ import { ReadyRoutes } from './ready-routes.js';
 import { SessionReaper } from './session-reaper.js';
 import { type Renewal, SessionRenewal } from './session-renewal.js';
 import { type AttachAnswer, type NamedClaim, Sessions, type WorkerHello } from './sessions.js';
+import { UnarySessions } from './unary-sessions.js';
 import type { WorkSession } from './work-session.js';
 import type { WorkSink } from './work-sink.js';
 
@@ -34,6 +35,8 @@ export interface ClaimReport {
 }
 
 export class Dispatcher {
+  /** Sessions without a stream. */
+  readonly unary: UnarySessions;
   private readonly routes: ReadyRoutes;
   private readonly sessions: Sessions;
   private readonly renewal: SessionRenewal;
@@ -52,6 +55,7 @@ export class Dispatcher {
       wake: () => this.routes.wake(),
       onError,
     });
+    this.unary = new UnarySessions(authority, this.sessions);
     const delivery = new ClaimDelivery({
       authority,
       sessionOf: (sessionId) => this.sessions.get(sessionId),
@@ -167,6 +171,7 @@ export class Dispatcher {
   /** Stops claiming and tells every worker that the server is going; sessions and leases stay as they are. */
   beginDrain(reconnectAfterMs: number, graceMs: number): void {
     this.accepting = false;
+    this.unary.close();
     this.routes.pause();
     for (const session of this.sessions.all()) session.sendDrain(reconnectAfterMs, graceMs);
   }

@@ -9,6 +9,7 @@ import type { TokenMint } from '../wire/opaque-token.js';
 import type { Handlers } from './call.js';
 import { CancelBatches } from './cancel-batch.js';
 import { Cancels } from './cancel.js';
+import { Claims } from './claim.js';
 import { Explains } from './explain.js';
 import { Gets } from './get.js';
 import { Intents } from './intents.js';
@@ -38,7 +39,7 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
   const views = new TaskViews(authority);
   const intents = new Intents(authority);
   const submissions = new Submissions(authority, kinds, views);
-  const transitions = new Transitions(authority, intents, views);
+  const transitions = new Transitions(authority, intents, new Claims(authority, dispatcher, intents), views);
   const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
   const cancelBatches = new CancelBatches(authority, cancels, tokens);
   const resumes = new Resumes(authority, intents, views);

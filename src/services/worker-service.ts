@@ -4,7 +4,7 @@
  */
 import type { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
 import type { Handlers } from './call.js';
-import { notServed } from './unserved.js';
+import { Reports } from './report.js';
 import { type WorkContext, WorkStream } from './work-stream.js';
 import { Workers, type WorkersContext } from './workers.js';
 
@@ -19,12 +19,13 @@ export class WorkStreams {
 
   handlers(): Handlers<typeof WorkerService> {
     const workers = new Workers(this.context);
+    const reports = new Reports(this.context.authority, this.context.dispatcher);
     return {
       work: (call) => {
         this.count += 1;
         return new WorkStream(this.context, call, () => (this.count -= 1));
       },
-      report: () => notServed('Report'),
+      report: (request, call) => reports.report(request, call),
       listWorkers: (request) => workers.list(request),
       drainWorker: (request, call) => workers.drain(request, call),
     };

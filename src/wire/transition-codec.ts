@@ -5,6 +5,7 @@
  */
 import type {
   CancelRequest,
+  ClaimIntent,
   LeaseProof,
   ResumeIntent,
   ResumeRequest,
@@ -18,13 +19,20 @@ import type { PolicyField } from '../kernel/policy-update.js';
 import type { Ending } from '../kernel/record.js';
 import type { SettledStatus, TaskStatus } from '../kernel/status.js';
 import { NOTHING_STATED, type StatedCause, readActor, readCause, readReason } from './cause-codec.js';
+import { boundedText } from './bounded-text.js';
 import { statuses } from './enum-tables.js';
 import { optionalJson } from './json-values.js';
-import { checked, malformedField, unsupportedField } from './refusal-error.js';
+import { checked, malformedField } from './refusal-error.js';
 import { readEnding, readError, readTimeoutEnding } from './settlement-codec.js';
-import { durationMsWithin } from './time-values.js';
+import { durationMs, durationMsWithin } from './time-values.js';
+
+const MIN_CLAIM_TTL_MS = 2_000;
+const DEFAULT_CLAIM_TTL_MS = 30_000;
+const MAX_CLAIM_TTL_MS = 3_600_000;
+const MAX_WORKER_NAME_BYTES = 255;
 
 export type StatedIntent =
+  | { readonly kind: 'claim'; readonly workerName: string; readonly ttlMs: number }
   | { readonly kind: 'suspend' }
   | { readonly kind: 'resume'; readonly newGenerationId: string | null; readonly inputJson: string | null }
   | { readonly kind: 'request_cancellation'; readonly graceMs: number | null }
@@ -126,7 +134,7 @@ function readIntent(intent: TransitionRequest['intent']): StatedIntent {
     case undefined:
       throw malformedField('intent', 'is required');
     case 'claim':
-      throw unsupportedField('claim');
+      return claimIntent(intent.value);
     case 'suspend':
       return { kind: 'suspend' };
     case 'resume':
@@ -159,6 +167,16 @@ function settle(
   resultJson: string | null = null,
 ): Extract<StatedIntent, { kind: 'settle' }> {
   return { kind: 'settle', outcome, resultJson, ending, retryAfterMs: null };
+}
+
+/** A life outside the bounds is clamped; the answer says which holds. */
+function claimIntent({ workerName, ttl }: ClaimIntent): StatedIntent {
+  const wantedMs = ttl === undefined ? DEFAULT_CLAIM_TTL_MS : durationMs('claim.ttl', ttl);
+  return {
+    kind: 'claim',
+    workerName: boundedText('claim.worker_name', workerName, MAX_WORKER_NAME_BYTES),
+    ttlMs: Math.min(Math.max(wantedMs, MIN_CLAIM_TTL_MS), MAX_CLAIM_TTL_MS),
+  };
 }
 
 function resumeIntent(prefix: string, resume: Pick<ResumeIntent, 'newGenerationId' | 'inputJson'>): StatedIntent {
