@@ -41,6 +41,7 @@ import {
 } from './requests.js';
 import { type EventsOptions, listEvents, type ListOptions, listTasks } from './listing.js';
 import { type PolicyChanges, toUpdatePolicyRequest, type UpdatePolicyOptions } from './policy-update.js';
+import { type ClaimProof, readReported, type Reported, type ReportInput, toReportRequest } from './report.js';
 import { requireCompleted, waitForEnd } from './result.js';
 import { SubmitStream, type SubmitStreamOptions } from './submit-stream.js';
 import { type Submission, type SubmissionDefaults, toSubmitRequest } from './submission.js';
@@ -275,6 +276,18 @@ export class ReeveClient {
     const request = toTransitionRequest(taskId, intent, options, this.options.actor);
     return readTransitioned(
       await this.call((call) => this.rpc.unary(TaskService.method.transition, request, call), options),
+    );
+  }
+
+  /**
+   * Says what happened to a claim, and renews it: for a worker without a stream.
+   *
+   * @throws ReeveError LEASE_LOST: stop the work. Refusals of single events are in `rejected`.
+   */
+  async report(claim: ClaimProof, input: ReportInput = {}, settings: CallSettings = {}): Promise<Reported> {
+    const request = toReportRequest(claim, input);
+    return readReported(
+      await this.call((call) => this.rpc.unary(WorkerService.method.report, request, call), settings),
     );
   }
 
