@@ -28,7 +28,7 @@ const numbered = (events: readonly Event[], from = 1) =>
 interface Claimed {
   readonly taskId: string;
   readonly lease: LeaseGrant;
-  report(request?: Fields<typeof ReportRequestSchema>): ReturnType<typeof report>;
+  readonly report: (request?: Fields<typeof ReportRequestSchema>) => ReturnType<typeof report>;
 }
 
 const report = (request: Fields<typeof ReportRequestSchema>) => fixture.client.unary(workers.report, request);
