@@ -11,6 +11,8 @@ export interface Assignment {
   readonly attachment: number;
   readonly worker: string;
   readonly sessionTtlMs: number;
+  /** Its place in the queue when it was picked; a task that has been put further back since is not claimed yet. */
+  readonly readyOrder: number;
 }
 
 export type ClaimFailure =

@@ -4,6 +4,7 @@
  */
 import type { Cause } from '../kernel/cause.js';
 import { judge } from '../kernel/decide.js';
+import { readyOrder } from '../kernel/placement.js';
 import type { Refusal } from '../kernel/refusal.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
@@ -32,6 +33,8 @@ export class ClaimWork implements Work {
       return source.failed(assignment, located.refusal.reason === 'RECORD_DAMAGED' ? 'damaged' : 'stale');
     }
     const { unit } = located;
+    const order = readyOrder(unit.draft.record);
+    if (order === null || order > assignment.readyOrder) return source.failed(assignment, 'stale');
     const { sessionId, attachment, worker, sessionTtlMs } = assignment;
     const verdict = judge(unit.draft, {
       kind: 'claim',

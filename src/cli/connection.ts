@@ -3,6 +3,7 @@
  * the same request where that is safe. A person waits for the answer, so it gives up sooner than the SDK does.
  */
 import { TaskService } from '../gen/reeve/v1/task_service_pb.js';
+import { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
 import { type RawClient, rawClient } from '../sdk/transport/raw-clients.js';
 import { Retrier } from '../sdk/transport/retry.js';
 import { type CallOptions, RpcConnection } from '../sdk/transport/rpc.js';
@@ -14,6 +15,7 @@ const TRIES = 4;
 export interface Connection {
   readonly address: string;
   readonly tasks: RawClient<typeof TaskService>;
+  readonly workers: RawClient<typeof WorkerService>;
   readonly rpc: RpcConnection;
   /** Runs a unary call under the time limit, plus `extraMs` where the server itself waits. Throws ReeveError. */
   call<T>(run: (options: CallOptions) => Promise<T>, extraMs?: number): Promise<T>;
@@ -27,6 +29,7 @@ export function openConnection(address: string): Connection {
     address,
     rpc,
     tasks: rawClient(rpc, TaskService),
+    workers: rawClient(rpc, WorkerService),
     call: (run, extraMs = 0) => retrier.run(run, CALL_TIMEOUT_MS + extraMs),
     close: () => rpc.close(),
   };

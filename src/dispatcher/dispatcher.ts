@@ -2,10 +2,11 @@
  * The dispatcher: worker sessions on one side, ready tasks on the other (architecture.md).
  * Composes pairing, sessions, renewal, reaping and delivery; the work stream service talks to this alone.
  */
-import type { Authority } from '../authority/authority.js';
+import type { Authority, Read } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import { sessionGone } from '../authority/session-work.js';
 import type { Cause } from '../kernel/cause.js';
+import type { Candidate } from '../kernel/explain.js';
 import type { WorkerEvent } from '../kernel/intent.js';
 import { refuse } from '../kernel/refusal.js';
 import { ClaimDelivery } from './claim-delivery.js';
@@ -14,6 +15,7 @@ import { ReadyRoutes } from './ready-routes.js';
 import { SessionReaper } from './session-reaper.js';
 import { type Renewal, SessionRenewal } from './session-renewal.js';
 import { type AttachAnswer, type NamedClaim, Sessions, type WorkerHello } from './sessions.js';
+import { UnarySessions } from './unary-sessions.js';
 import type { WorkSession } from './work-session.js';
 import type { WorkSink } from './work-sink.js';
 
@@ -33,6 +35,8 @@ export interface ClaimReport {
 }
 
 export class Dispatcher {
+  /** Sessions without a stream. */
+  readonly unary: UnarySessions;
   private readonly routes: ReadyRoutes;
   private readonly sessions: Sessions;
   private readonly renewal: SessionRenewal;
@@ -55,6 +59,7 @@ export class Dispatcher {
       wake: () => this.routes.wake(),
       onError,
     });
+    this.unary = new UnarySessions(authority, this.sessions);
     const delivery = new ClaimDelivery({
       authority,
       sessionOf: (sessionId) => this.sessions.get(sessionId),
@@ -137,14 +142,40 @@ export class Dispatcher {
     return this.renewal.renew(session, attachment);
   }
 
+  session(sessionId: string): WorkSession | undefined {
+    return this.sessions.get(sessionId);
+  }
+
+  /** The sessions of this process that are given claims, and how many each could take now. */
+  candidates(): Candidate[] {
+    const candidates: Candidate[] = [];
+    for (const { attached, draining, credit, identity, pool } of this.sessions.all()) {
+      if (!attached || draining) continue;
+      const { sessionId, workerName } = identity;
+      candidates.push({ sessionId, workerName, subscription: pool.subscription, freeSlots: Math.max(credit, 0) });
+    }
+    return candidates;
+  }
+
+  /** Epoch ms at which the service last came out of a pause. */
+  quietSince(): number {
+    return this.options.quiet.quietSince();
+  }
+
   /** No more claims for this session. */
   drain(session: WorkSession): Promise<void> {
     return this.sessions.drain(session);
   }
 
+  /** The same for an operator, wherever the session is attached, if at all. False: it is gone. */
+  drainById(sessionId: string): Promise<Read<boolean>> {
+    return this.sessions.drainById(sessionId);
+  }
+
   /** Stops claiming and tells every worker that the server is going; sessions and leases stay as they are. */
   beginDrain(reconnectAfterMs: number, graceMs: number): void {
     this.accepting = false;
+    this.unary.close();
     this.routes.pause();
     for (const session of this.sessions.all()) session.sendDrain(reconnectAfterMs, graceMs);
   }

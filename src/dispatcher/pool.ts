@@ -12,7 +12,7 @@ export class Pool {
   private readonly members = new Set<WorkSession>();
 
   constructor(
-    private readonly subscription: Subscription,
+    readonly subscription: Subscription,
     /** The last session left: subscriptions are the callers' to choose, so none is kept for nobody. */
     private readonly onEmpty: () => void,
   ) {}

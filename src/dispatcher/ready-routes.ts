@@ -204,6 +204,7 @@ export class ReadyRoutes implements ClaimSource {
       attachment,
       worker: identity.workerName,
       sessionTtlMs: identity.ttlMs,
+      readyOrder: entry.readyOrder,
     };
     this.promised.set(assignment, { window, session });
     return assignment;

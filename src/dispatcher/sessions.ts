@@ -3,10 +3,10 @@
  * A lease lives exactly as long as its session, so this is also where leases are lost. Nothing is answered to a worker
  * before its row was written; a session ends only by the store's own check that it is still what it was.
  */
-import type { Authority } from '../authority/authority.js';
+import type { Authority, Read } from '../authority/authority.js';
 import { sessionGone } from '../authority/session-work.js';
 import { storeRefusal } from '../authority/store-refusal.js';
-import type { Refusal } from '../kernel/refusal.js';
+import { type Refusal, refuse } from '../kernel/refusal.js';
 import { MAX_SLOTS } from '../kernel/delivery.js';
 import type { Subscription } from '../kernel/placement.js';
 import type { SessionRow, SessionWrite } from '../store/commit-plan.js';
@@ -190,6 +190,28 @@ export class Sessions {
     session.draining = true;
     const { sessionId } = session.identity;
     await this.context.authority.writeSession({ kind: 'drain', sessionId, attachment: session.attachment });
+  }
+
+  /** By an operator, wherever the session is attached, if at all. False: it is gone. */
+  async drainById(sessionId: string): Promise<Read<boolean>> {
+    const { authority } = this.context;
+    try {
+      for (let tries = 0; tries < ATTACH_TRIES; tries++) {
+        const row = await authority.store.loadSession(sessionId);
+        if (row === null || row.state === 'gone') return { ok: true, value: false };
+        const written =
+          row.state === 'draining'
+            ? { kind: 'done' as const }
+            : await authority.writeSession({ kind: 'drain', sessionId, attachment: row.attachment });
+        if (written.kind === 'refused') return { ok: false, refusal: written.refusal };
+        const session = this.byId.get(sessionId);
+        if (session !== undefined && written.kind === 'done') session.draining = true;
+        if (written.kind === 'done') return { ok: true, value: true };
+      }
+      return { ok: false, refusal: refuse('CONTENTION', 'the session kept changing; try again') };
+    } catch (error) {
+      return { ok: false, refusal: storeRefusal(error) };
+    }
   }
 
   /** The row says gone: the stream is closed and the leases are lost. Called once its end is committed. */

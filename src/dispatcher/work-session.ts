@@ -66,6 +66,11 @@ export class WorkSession {
     return this.slots - this.held.size - this.reserved;
   }
 
+  /** Claims it wants to hold at once; 0 while it is not attached. */
+  get wanted(): number {
+    return this.sink === null ? 0 : this.slots;
+  }
+
   get attached(): boolean {
     return this.sink !== null;
   }

@@ -10,6 +10,7 @@ import type { TaskEvent } from './event.js';
 import { judgeResume, judgeSkip, judgeSuspend } from './hold.js';
 import type { ClaimIntent, Guards, HandBackIntent, Intent, LeaseProof } from './intent.js';
 import { NO_GUARDS } from './intent.js';
+import { judgePolicyUpdate } from './policy-update.js';
 import type { TaskRecord } from './record.js';
 import { reason } from './reason-codes.js';
 import { malformed, refuse } from './refusal.js';
@@ -72,6 +73,8 @@ function judgeLive(draft: Draft, intent: Intent): Verdict {
       return judgeCancelRequest(draft, intent);
     case 'skip':
       return judgeSkip(draft, intent);
+    case 'update_policy':
+      return judgePolicyUpdate(draft, intent);
     case 'tick':
       return judgeTick(draft, intent);
     case 'session_lost':

@@ -3,8 +3,10 @@
  * A *fact* changes the lifecycle and takes a revision; a *stream event* only takes an event number.
  * Event and transition ids are derived from the task id and those numbers, so they need no storage.
  */
+import type { TaskPolicy } from './admission/policy.js';
 import type { AepState } from './aep.js';
 import type { Cause } from './cause.js';
+import type { PolicyField } from './policy-update.js';
 import type { Ending } from './record.js';
 import type { TaskStatus } from './status.js';
 
@@ -55,6 +57,16 @@ export type EventBody =
       readonly data: { readonly byHolder: boolean; readonly wasRunning: boolean };
     }
   | { readonly type: 'reeve.task.resumed'; readonly data: { readonly inputJson: string | null } }
+  | {
+      readonly type: 'reeve.task.policy_updated';
+      readonly data: {
+        readonly fields: readonly PolicyField[];
+        /** The whole policy from here on. */
+        readonly policy: TaskPolicy;
+        /** Epoch ms before which it is not claimable, as it stands after the change; null: no delay. */
+        readonly notBeforeAt: number | null;
+      };
+    }
   | { readonly type: 'task.cancel.requested'; readonly data: { readonly graceEndsAt: number | null } }
   | { readonly type: 'reeve.task.cancel_delivered'; readonly data: Record<never, never> }
   | { readonly type: 'reeve.task.cancel_acknowledged'; readonly data: Record<never, never> }
@@ -129,6 +141,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventMeaning>> = {
   'reeve.task.ready': { fact: false, says: 'Its delayed start has come; the task is claimable.' },
   'reeve.task.suspended': { fact: true, says: 'Held, by its worker or by an operator.' },
   'reeve.task.resumed': { fact: true, says: 'The hold ended; the same generation is queued again.' },
+  'reeve.task.policy_updated': { fact: true, says: 'How it is treated was changed; its timers and its place follow.' },
   'task.cancel.requested': { fact: true, says: 'Somebody asked for its end; new work is fenced from here.' },
   'reeve.task.cancel_delivered': { fact: false, says: 'The worker confirmed that the cancel request reached it.' },
   'reeve.task.cancel_acknowledged': { fact: false, says: 'The handler said that it is stopping.' },

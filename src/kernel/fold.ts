@@ -146,7 +146,7 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
       return {
         ...base,
         retryAt: null,
-        queuedAt: event.data.keepsPlace ? (before.queuedAt ?? event.at) : event.at,
+        queuedAt: event.data.keepsPlace ? (before.queuedAt ?? event.at) : waitsFrom(before.notBeforeAt, event.at),
         reason: event.cause.reason,
       };
     case 'reeve.task.ready':
@@ -164,10 +164,15 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
     case 'reeve.task.resumed':
       return {
         ...base,
-        queuedAt: Math.max(event.at, before.notBeforeAt ?? event.at),
+        queuedAt: waitsFrom(before.notBeforeAt, event.at),
         inputEvent: event.data.inputJson === null ? before.inputEvent : event.number,
         reason: event.cause.reason,
       };
+    case 'reeve.task.policy_updated': {
+      const { policy, notBeforeAt } = event.data;
+      const moved = before.status === 'queued' && notBeforeAt !== before.notBeforeAt;
+      return { ...base, policy, notBeforeAt, queuedAt: moved ? waitsFrom(notBeforeAt, event.at) : before.queuedAt };
+    }
     case 'task.cancel.requested':
       return {
         ...base,
@@ -198,6 +203,11 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
     case 'reeve.task.skipped':
       return settle(base, event, event.data, 'skipped');
   }
+}
+
+/** A task with a delayed start waits from the moment it may start. */
+function waitsFrom(notBeforeAt: number | null, at: number): number {
+  return Math.max(at, notBeforeAt ?? at);
 }
 
 function settle(base: TaskRecord, event: TaskEvent, data: TerminalData, status: TerminalStatus): TaskRecord {

@@ -2,8 +2,10 @@
  * Intents: every way in which anything may ask for a change of a task (lifecycle.md section 3).
  * Values only, already well-formed: the edge of the service refuses what is malformed before it gets here.
  */
+import type { TaskPolicy } from './admission/policy.js';
 import type { Cause } from './cause.js';
 import type { OutputData } from './event.js';
+import type { PolicyField } from './policy-update.js';
 import type { Ending, TaskError } from './record.js';
 import type { Refusal } from './refusal.js';
 import type { SettledStatus, TaskStatus } from './status.js';
@@ -84,6 +86,14 @@ export interface SkipIntent {
   readonly cause: Cause;
 }
 
+export interface UpdatePolicyIntent {
+  readonly kind: 'update_policy';
+  /** What changes; of `values` the other fields mean nothing. */
+  readonly fields: readonly PolicyField[];
+  readonly values: TaskPolicy;
+  readonly cause: Cause;
+}
+
 export interface ReceiptIntent {
   readonly kind: 'receipt';
   readonly lease: LeaseProof;
@@ -126,6 +136,7 @@ export type Intent =
   | ResumeIntent
   | RequestCancellationIntent
   | SkipIntent
+  | UpdatePolicyIntent
   | ReceiptIntent
   | HandBackIntent
   | ReleaseIntent

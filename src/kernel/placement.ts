@@ -57,10 +57,13 @@ export function readyOrder(record: TaskRecord): number | null {
   return record.queuedAt - record.policy.priority * PRIORITY_STEP_MS;
 }
 
+export function servesQueue(subscription: Subscription, route: Route): boolean {
+  return subscription.namespaces.has(route.namespace) && (subscription.queues?.has(route.queue) ?? true);
+}
+
 export function serves(subscription: Subscription, route: Route): boolean {
   return (
-    subscription.namespaces.has(route.namespace) &&
-    (subscription.queues?.has(route.queue) ?? true) &&
+    servesQueue(subscription, route) &&
     (subscription.actionKinds?.has(route.actionKind) ?? true) &&
     (subscription.executionTargets?.has(route.executionTarget) ?? true) &&
     route.requiredCapabilities.every((label) => subscription.capabilities.has(label))

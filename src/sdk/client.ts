@@ -16,22 +16,30 @@ export type { CallSettings, ConnectOptions, ReeveClient } from './client/reeve-c
 export type { TaskEvent } from './client/event.js';
 export type {
   Applied,
+  CancelBatchOptions,
   Cancelled,
+  CancelledBatch,
   CancelOptions,
+  CancelScope,
+  CancelVerdict,
   ReasonInput,
   ResumeOptions,
   Transitioned,
   TransitionOptions,
 } from './client/requests.js';
+export type { Blocker, Explained } from './client/explained.js';
 export type { Intent } from './client/intent.js';
 export type { EventsOptions, ListOptions, TaskFilter } from './client/listing.js';
+export type { PolicyChanges, UpdatePolicyOptions } from './client/policy-update.js';
+export type { ClaimProof, Reported, ReportInput, Saying } from './client/report.js';
 export { TaskCancelled, TaskFailed, TaskNotCompleted, TaskSkipped, TaskTimedOut } from './client/result.js';
 export type { CallerActor, PolicySettings, RetrySettings, Submission } from './client/submission.js';
 export type { SubmitAllOptions, SubmitVerdict } from './client/submit-all.js';
 export type { Submitted } from './client/submitted.js';
 export type { Actor, EventRef, Generation, Reason, Task, TaskErrorInfo, TaskName } from './client/task.js';
 export type { WatchedEvent, WatchOptions, WatchScope } from './client/watch.js';
-export type { ExecutionTargetWord, TaskStatusWord, TaskViewWord } from './client/words.js';
+export type { BlockerWord, ExecutionTargetWord, TaskStatusWord, TaskViewWord, TimerWord } from './client/words.js';
+export type { Drained, DrainScope, DrainWorkerOptions, ListWorkersOptions, WorkerSession } from './client/workers.js';
 export { isTerminal } from './client/words.js';
 export type { JsonObject, JsonValue } from './transport/json.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';

@@ -122,8 +122,16 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   const server = new Server(grpcLimits(config));
   const failures = new CallFailures(log);
   const health = new Health([TaskService.typeName, WorkerService.typeName]);
-  bindService(server, TaskService, taskService({ authority, kinds, feed, tokens, onDefect }), failures);
-  const streams = new WorkStreams({ authority, dispatcher, acceptTimeoutMs: config.acceptTimeoutMs, onDefect });
+  const tasks = taskService({ authority, dispatcher, kinds, feed, tokens, onDefect });
+  bindService(server, TaskService, tasks, failures);
+  const streams = new WorkStreams({
+    authority,
+    dispatcher,
+    tokens,
+    acceptTimeoutMs: config.acceptTimeoutMs,
+    onDefect,
+    onDrained: (details) => log.info(details, 'sessions drain by request'),
+  });
   bindService(server, WorkerService, streams.handlers(), failures);
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService]);

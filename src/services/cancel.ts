@@ -13,11 +13,11 @@ import {
 } from '../gen/reeve/v1/task_service_pb.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { isTerminal } from '../kernel/status.js';
-import { receipts, views } from '../wire/enum-tables.js';
+import { type View, receipts, views } from '../wire/enum-tables.js';
 import type { Fields } from '../wire/message-fields.js';
 import { RefusalError } from '../wire/refusal-error.js';
 import { durationMsWithin, toTimestamp } from '../wire/time-values.js';
-import { readCancel } from '../wire/transition-codec.js';
+import { type IntentCommand, readCancel } from '../wire/transition-codec.js';
 import type { CallContext } from './call.js';
 import { type FactFields, resultOf } from './intent-answers.js';
 import type { Intents } from './intents.js';
@@ -28,7 +28,7 @@ import type { TaskViews } from './task-views.js';
 const DEFAULT_WAIT_MS = 30_000;
 const MAX_WAIT_MS = 300_000;
 
-interface Cancelled {
+export interface Cancelled {
   readonly state: CancelState;
   readonly replayed: boolean;
   readonly generation: number;
@@ -53,13 +53,20 @@ export class Cancels {
       waitTimeout === undefined ? DEFAULT_WAIT_MS : durationMsWithin('wait_timeout', waitTimeout, 0, MAX_WAIT_MS);
     const command = readCancel(request);
     const taskId = await namedTask(this.authority, request);
-    const answer = await this.intents.apply({ ...command, taskId }, context, remembers);
-    const cancelled = await this.outcomeOf(answer);
-    const { generation, generationId, state, replayed, fact } = cancelled;
-    let { record } = cancelled;
-    if (receipt !== null && state === CancelState.CANCELLATION_REQUESTED) {
-      record = await this.waits.until(record, generation, receipt, patienceMs, context.signal);
-    }
+    const cancelled = await this.judge({ ...command, taskId }, context);
+    const { generation, state, record } = cancelled;
+    if (receipt === null || state !== CancelState.CANCELLATION_REQUESTED) return this.response(cancelled, view);
+    const later = await this.waits.until(record, generation, receipt, patienceMs, context.signal);
+    return this.response({ ...cancelled, record: later }, view);
+  }
+
+  /** Commits the wish; throws its refusal. */
+  async judge(command: IntentCommand, context: CallContext): Promise<Cancelled> {
+    return this.outcomeOf(await this.intents.apply(command, context, remembers));
+  }
+
+  async response(cancelled: Cancelled, view: View): Promise<Fields<typeof CancelResponseSchema>> {
+    const { generation, generationId, state, replayed, fact, record } = cancelled;
     return {
       state,
       generation: { id: generationId, number: generation },

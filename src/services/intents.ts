@@ -10,6 +10,7 @@ import { type Decision, decide } from '../kernel/decide.js';
 import { eventNumberOf } from '../kernel/event.js';
 import type { AuthoritativeEvent, Guards, Intent, LeaseProof } from '../kernel/intent.js';
 import type { TaskRecord } from '../kernel/record.js';
+import type { SessionRow } from '../store/commit-plan.js';
 import { DEFAULT_ACTOR } from '../wire/cause-codec.js';
 import { contentHash } from '../wire/intent-content.js';
 import { malformedField } from '../wire/refusal-error.js';
@@ -37,9 +38,10 @@ export class Intents {
     command: IntentCommand,
     context: CallContext,
     remembers?: (outcome: IntentOutcome) => boolean,
+    session?: SessionRow,
   ): Promise<IntentAnswer> {
     const { taskId, key } = command;
-    const { intent, guards } = await this.prepare(command, context);
+    const { intent, guards } = await this.prepare(command, context, session);
     const keyed = key === null ? {} : { key: { key, contentHash: contentHash(command) } };
     return this.authority.apply({
       taskId,
@@ -47,6 +49,7 @@ export class Intents {
       guards,
       ...keyed,
       ...(remembers === undefined ? {} : { remembers }),
+      ...(session === undefined ? {} : { session: { ...standing(session), needs: 'live' as const } }),
     });
   }
 
@@ -68,12 +71,12 @@ export class Intents {
     return { epoch: proved ? lease.epoch : NO_EPOCH, sessionId: null };
   }
 
-  private async prepare(command: IntentCommand, context: CallContext): Promise<Prepared> {
+  private async prepare(command: IntentCommand, context: CallContext, session?: SessionRow): Promise<Prepared> {
     const { taskId, lease, guards } = command;
     const generationId = guards.generationId ?? lease?.generationId ?? null;
     const proof = this.proofOf(taskId, lease, guards.generationId);
     const cause = await this.causeOf(command, proof, context);
-    const intent = await this.intentOf(command, proof, cause);
+    const intent = await this.intentOf(command, proof, cause, session);
     const { fromStatus, expectedRevision } = guards;
     return { intent, proof, guards: { generationId, fromStatus, expectedRevision, lease: proof } };
   }
@@ -98,9 +101,24 @@ export class Intents {
     return { type: 'worker', id: read.value.lease.worker };
   }
 
-  private async intentOf(command: IntentCommand, proof: LeaseProof | null, cause: Cause): Promise<Intent> {
+  private async intentOf(
+    command: IntentCommand,
+    proof: LeaseProof | null,
+    cause: Cause,
+    session?: SessionRow,
+  ): Promise<Intent> {
     const stated: StatedIntent = command.intent;
     switch (stated.kind) {
+      case 'claim':
+        // Who has the answer has the claim; it says `accepted` with its first report, which has to come within the TTL.
+        return {
+          kind: 'claim',
+          sessionId: session?.sessionId ?? '',
+          worker: stated.workerName,
+          sessionTtlMs: stated.ttlMs,
+          acceptTimeoutMs: stated.ttlMs,
+          cause: command.cause.actor === null ? { ...cause, actor: { type: 'worker', id: stated.workerName } } : cause,
+        };
       case 'suspend':
         return { kind: 'suspend', lease: proof, cause };
       case 'skip':
@@ -112,6 +130,8 @@ export class Intents {
         if (newGenerationId !== null) await this.refuseUsedGeneration(command, newGenerationId);
         return { kind: 'resume', newGenerationId, inputJson, spareGenerationId: this.authority.random.uuidV7(), cause };
       }
+      case 'update_policy':
+        return { kind: 'update_policy', fields: stated.fields, values: stated.values, cause };
       case 'settle': {
         const { outcome, resultJson, ending, retryAfterMs } = stated;
         const authoritativeEvent = await this.authoritativeEvent(command);
@@ -160,4 +180,8 @@ export class Intents {
       if (page.length === 0) return false;
     }
   }
+}
+
+function standing({ sessionId, attachment }: SessionRow): { readonly sessionId: string; readonly attachment: number } {
+  return { sessionId, attachment };
 }

@@ -6,11 +6,10 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import type { Authority } from '../authority/authority.js';
 import { TaskSchema } from '../gen/reeve/v1/task_pb.js';
 import { type ListRequest, type ListResponseSchema } from '../gen/reeve/v1/task_service_pb.js';
-import type { TaskRecord } from '../kernel/record.js';
 import type { StoredTask } from '../store/task-store.js';
 import { type View, views } from '../wire/enum-tables.js';
 import { MAX_FRAME_BYTES } from '../wire/frame-limits.js';
-import { type ListCommand, readList } from '../wire/list-codec.js';
+import { type ListCommand, readList, wasCreatedWithin } from '../wire/list-codec.js';
 import type { Fields } from '../wire/message-fields.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import type { TaskFields } from '../wire/task-codec.js';
@@ -70,9 +69,4 @@ export class Lists {
 
 function isWanted(stored: StoredTask, command: ListCommand): boolean {
   return stored.kind === 'damaged' || wasCreatedWithin(stored.record, command);
-}
-
-function wasCreatedWithin(record: TaskRecord, { createdFrom, createdBefore }: ListCommand): boolean {
-  const { createdAt } = record.admission;
-  return (createdFrom === null || createdAt >= createdFrom) && (createdBefore === null || createdAt < createdBefore);
 }

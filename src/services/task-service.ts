@@ -1,13 +1,16 @@
 /**
- * TaskService: every method of the contract and the file that answers it. Owns what of the contract this version does
- * not serve: it says so, by name.
+ * TaskService: every method of the contract and the file that answers it.
  */
 import type { Authority } from '../authority/authority.js';
+import type { Dispatcher } from '../dispatcher/dispatcher.js';
 import type { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import type { Handlers } from './call.js';
+import { CancelBatches } from './cancel-batch.js';
 import { Cancels } from './cancel.js';
+import { Claims } from './claim.js';
+import { Explains } from './explain.js';
 import { Gets } from './get.js';
 import { Intents } from './intents.js';
 import { EventLists } from './list-events.js';
@@ -19,11 +22,12 @@ import { Submissions } from './submit.js';
 import type { TaskFeed } from './task-feed.js';
 import { TaskViews } from './task-views.js';
 import { Transitions } from './transition.js';
-import { notServed } from './unserved.js';
+import { PolicyUpdates } from './update-policy.js';
 import { watchHandler } from './watch.js';
 
 export interface TaskServiceContext {
   readonly authority: Authority;
+  readonly dispatcher: Dispatcher;
   readonly kinds: ActionKindRegistry;
   readonly feed: TaskFeed;
   readonly tokens: TokenMint;
@@ -31,13 +35,16 @@ export interface TaskServiceContext {
 }
 
 export function taskService(context: TaskServiceContext): Handlers<typeof TaskService> {
-  const { authority, kinds, feed, tokens } = context;
+  const { authority, dispatcher, kinds, feed, tokens } = context;
   const views = new TaskViews(authority);
   const intents = new Intents(authority);
   const submissions = new Submissions(authority, kinds, views);
-  const transitions = new Transitions(authority, intents, views);
+  const transitions = new Transitions(authority, intents, new Claims(authority, dispatcher, intents), views);
   const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
+  const cancelBatches = new CancelBatches(authority, cancels, tokens);
   const resumes = new Resumes(authority, intents, views);
+  const policyUpdates = new PolicyUpdates(authority, intents, views);
+  const explains = new Explains(authority, dispatcher, views);
   const gets = new Gets(authority, views);
   const lists = new Lists(authority, views, tokens);
   const eventLists = new EventLists(authority);
@@ -52,8 +59,8 @@ export function taskService(context: TaskServiceContext): Handlers<typeof TaskSe
     list: (request) => lists.list(request),
     listEvents: (request) => eventLists.listEvents(request),
     watch: watchHandler(context),
-    cancelBatch: () => notServed('CancelBatch'),
-    updatePolicy: () => notServed('UpdatePolicy'),
-    explain: () => notServed('Explain'),
+    cancelBatch: (request, call) => cancelBatches.cancelBatch(request, call),
+    updatePolicy: (request, call) => policyUpdates.update(request, call),
+    explain: (request) => explains.explain(request),
   };
 }

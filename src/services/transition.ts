@@ -12,6 +12,7 @@ import { RefusalError } from '../wire/refusal-error.js';
 import { type IntentCommand, readTransition } from '../wire/transition-codec.js';
 import { allowedIntents } from './allowed-intents.js';
 import type { CallContext } from './call.js';
+import type { Claims, StatedClaim } from './claim.js';
 import { type IntentResult, resultOf } from './intent-answers.js';
 import type { Intents } from './intents.js';
 import type { TaskViews } from './task-views.js';
@@ -22,17 +23,35 @@ export class Transitions {
   constructor(
     private readonly authority: Authority,
     private readonly intents: Intents,
+    private readonly claims: Claims,
     private readonly views: TaskViews,
   ) {}
 
   async transition(request: TransitionRequest, context: CallContext): Promise<Response> {
-    const view = views.readOr('view', request.view, 'basic' as const);
     const command = readTransition(request);
+    const { intent } = command;
+    if (intent.kind === 'claim' && !request.validateOnly) return this.claim(request, command, intent, context);
+    const view = views.readOr('view', request.view, 'basic' as const);
     const proof = this.intents.proofOf(command.taskId, command.lease, command.guards.generationId);
     const result = request.validateOnly
       ? await this.validate(command, context)
       : await resultOf(this.authority, await this.intents.apply(command, context, remembers));
     return this.response(result, view, proof, request.validateOnly);
+  }
+
+  /** The one intent that gives something to its caller: the lease. */
+  private async claim(
+    request: TransitionRequest,
+    command: IntentCommand,
+    stated: StatedClaim,
+    context: CallContext,
+  ): Promise<Response> {
+    const view = views.readOr('view', request.view, 'full' as const);
+    const answer = await this.claims.claim(command, stated, context);
+    const lease = await this.claims.grantOf(answer);
+    const proof = lease === null ? null : { epoch: Number(lease.epoch), sessionId: null };
+    const response = await this.response(await resultOf(this.authority, answer), view, proof, false);
+    return lease === null ? response : { ...response, lease };
   }
 
   /** As if it were sent: a refusal is thrown, a conflict told, and nothing is committed. */

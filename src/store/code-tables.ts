@@ -6,6 +6,7 @@ import type { AepState } from '../kernel/aep.js';
 import type { ExecutionTarget } from '../kernel/admission/application.js';
 import type { ActorType, Source } from '../kernel/cause.js';
 import type { EventType, RetryCause } from '../kernel/event.js';
+import type { PolicyField } from '../kernel/policy-update.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { SessionState } from './commit-plan.js';
 
@@ -68,6 +69,7 @@ export const EVENT_CODES: Codes<EventType> = {
   'task.timed_out': 20,
   'task.cancelled': 21,
   'reeve.task.skipped': 22,
+  'reeve.task.policy_updated': 30,
 };
 export const EVENT_TYPES = namesByCode(EVENT_CODES);
 
@@ -79,6 +81,20 @@ export const RETRY_CAUSE_CODES: Codes<RetryCause> = {
   release: 4,
 };
 export const RETRY_CAUSES = namesByCode(RETRY_CAUSE_CODES);
+
+/** Stored by name: there are few, and they are rare. */
+export const POLICY_FIELDS: readonly PolicyField[] = [
+  'priority',
+  'labels',
+  'description',
+  'timeout',
+  'start_by',
+  'not_before',
+  'attempt_timeout',
+  'progress_timeout',
+  'retry',
+  'retention',
+];
 
 export const ACTOR_CODES: Codes<ActorType> = {
   producer: 0,

@@ -4,9 +4,11 @@
  * Times are distances from the event's own, which are short.
  */
 import type { EventBody, EventType, TerminalData } from '../kernel/event.js';
+import type { PolicyField } from '../kernel/policy-update.js';
 import { decodeEnding, encodeEnding } from './cause-codec.js';
-import { RETRY_CAUSES, RETRY_CAUSE_CODES } from './code-tables.js';
+import { POLICY_FIELDS, RETRY_CAUSES, RETRY_CAUSE_CODES } from './code-tables.js';
 import {
+  Damage,
   flagOf,
   integerOf,
   integerOrNull,
@@ -14,9 +16,11 @@ import {
   numberOrNull as optionalNumber,
   textOf,
   textOrNull,
+  textsOf,
 } from './decode-guards.js';
-import { type PayloadTail, numberOrNull, quoted, quotedOrNull } from './json-writing.js';
+import { type PayloadTail, numberOrNull, quoted, quotedList, quotedOrNull } from './json-writing.js';
 import type { PayloadReader } from './payload-reading.js';
+import { decodePolicy, encodePolicy } from './policy-codec.js';
 
 /** Begins with a comma unless it is empty. */
 export function encodeBody(body: EventBody, at: number, tail: PayloadTail): string {
@@ -55,6 +59,10 @@ export function encodeBody(body: EventBody, at: number, tail: PayloadTail): stri
       return `,${flag(body.data.byHolder)},${flag(body.data.wasRunning)}`;
     case 'reeve.task.resumed':
       return `,${tail.add(body.data.inputJson)}`;
+    case 'reeve.task.policy_updated': {
+      const { fields, policy, notBeforeAt } = body.data;
+      return `,${quotedList(fields)},${encodePolicy(policy)},${distance(notBeforeAt, at)}`;
+    }
     case 'task.cancel.requested':
       return `,${distance(body.data.graceEndsAt, at)}`;
     case 'task.completed':
@@ -130,6 +138,15 @@ export function decodeBody(type: EventType, items: readonly unknown[], at: numbe
       };
     case 'reeve.task.resumed':
       return { type, data: { inputJson: payloads.next(first) } };
+    case 'reeve.task.policy_updated':
+      return {
+        type,
+        data: {
+          fields: textsOf(first, 'changed fields').map(policyFieldOf),
+          policy: decodePolicy(second),
+          notBeforeAt: timeOf(third, at, 'not-before'),
+        },
+      };
     case 'task.cancel.requested':
       return { type, data: { graceEndsAt: timeOf(first, at, 'grace') } };
     case 'task.completed':
@@ -156,6 +173,12 @@ function distance(time: number | null, at: number): string {
 function timeOf(value: unknown, at: number, what: string): number | null {
   const after = integerOrNull(value, what);
   return after === null ? null : at + after;
+}
+
+function policyFieldOf(name: string): PolicyField {
+  const field = POLICY_FIELDS.find((known) => known === name);
+  if (field === undefined) throw new Damage('unknown policy field');
+  return field;
 }
 
 function flag(value: boolean): string {

@@ -5,6 +5,7 @@
  */
 import type { TaskEvent, TerminalData } from '../kernel/event.js';
 import type { Admission, Ending, TaskError } from '../kernel/record.js';
+import { policyChangeJson } from './policy-payload.js';
 import { sessionAlias } from './session-alias.js';
 
 /** The members of one JSON object, in the order they were added; null and absent values are left out. */
@@ -82,6 +83,9 @@ function addContent(members: Members, admission: Admission, event: TaskEvent): v
       return;
     case 'reeve.task.resumed':
       members.json('input', event.data.inputJson);
+      return;
+    case 'reeve.task.policy_updated':
+      members.json('policy', policyChangeJson(event.data.fields, event.data.policy));
       return;
     case 'task.cancel.requested':
       members.add('reason', event.cause.reason?.summary).time('grace_deadline', event.data.graceEndsAt);

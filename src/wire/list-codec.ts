@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalActionKind } from '../kernel/admission/action-kinds.js';
 import { DEFAULT_NAMESPACE, resolveNamespace } from '../kernel/admission/identifiers.js';
+import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
 import { ListOrder, type ListRequest, type TaskFilter } from '../gen/reeve/v1/task_service_pb.js';
 import { statuses } from './enum-tables.js';
@@ -64,7 +65,7 @@ const NO_FILTER: Filter = {
   createdBefore: null,
 };
 
-function readFilter(filter: TaskFilter | undefined): Filter {
+export function readFilter(filter: TaskFilter | undefined): Filter {
   if (filter === undefined) return NO_FILTER;
   if (filter.parentTaskId !== '') throw unsupportedField('filter.parent_task_id');
   if (filter.concurrencyKey !== '') throw unsupportedField('filter.concurrency_key');
@@ -97,4 +98,10 @@ function readOrder(order: ListOrder): boolean {
     default:
       throw malformedField('order', `${String(order)} is not a known value`);
   }
+}
+
+/** The conditions that the store does not judge. */
+export function wasCreatedWithin(record: TaskRecord, { createdFrom, createdBefore }: ListCommand): boolean {
+  const { createdAt } = record.admission;
+  return (createdFrom === null || createdAt >= createdFrom) && (createdBefore === null || createdAt < createdBefore);
 }

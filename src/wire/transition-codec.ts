@@ -5,6 +5,7 @@
  */
 import type {
   CancelRequest,
+  ClaimIntent,
   LeaseProof,
   ResumeIntent,
   ResumeRequest,
@@ -12,19 +13,28 @@ import type {
 } from '../gen/reeve/v1/task_service_pb.js';
 import { checkOperationKey, checkTaskId } from '../kernel/admission/identifiers.js';
 import { MAX_DURATION_MS } from '../kernel/admission/policy-bounds.js';
+import type { TaskPolicy } from '../kernel/admission/policy.js';
 import type { Duration } from '@bufbuild/protobuf/wkt';
+import type { PolicyField } from '../kernel/policy-update.js';
 import type { Ending } from '../kernel/record.js';
 import type { SettledStatus, TaskStatus } from '../kernel/status.js';
 import { NOTHING_STATED, type StatedCause, readActor, readCause, readReason } from './cause-codec.js';
+import { boundedText } from './bounded-text.js';
 import { statuses } from './enum-tables.js';
 import { MAX_RESUME_INPUT_BYTES } from './frame-limits.js';
 import { optionalJson } from './json-values.js';
-import { checked, malformedField, unsupportedField } from './refusal-error.js';
+import { checked, malformedField } from './refusal-error.js';
 import { readEnding, readError, readTimeoutEnding } from './settlement-codec.js';
-import { durationMsWithin } from './time-values.js';
+import { durationMs, durationMsWithin } from './time-values.js';
 import { readEpoch, readMark } from './whole-numbers.js';
 
+const MIN_CLAIM_TTL_MS = 2_000;
+const DEFAULT_CLAIM_TTL_MS = 30_000;
+const MAX_CLAIM_TTL_MS = 3_600_000;
+const MAX_WORKER_NAME_BYTES = 255;
+
 export type StatedIntent =
+  | { readonly kind: 'claim'; readonly workerName: string; readonly ttlMs: number }
   | { readonly kind: 'suspend' }
   | { readonly kind: 'resume'; readonly newGenerationId: string | null; readonly inputJson: string | null }
   | { readonly kind: 'request_cancellation'; readonly graceMs: number | null }
@@ -35,7 +45,8 @@ export type StatedIntent =
       readonly ending: Ending | null;
       readonly retryAfterMs: number | null;
     }
-  | { readonly kind: 'skip' };
+  | { readonly kind: 'skip' }
+  | { readonly kind: 'update_policy'; readonly fields: readonly PolicyField[]; readonly values: TaskPolicy };
 
 export interface StatedGuards {
   readonly generationId: string | null;
@@ -80,7 +91,10 @@ export function readTransition(request: TransitionRequest): IntentCommand {
   };
 }
 
-export function readCancel(request: CancelRequest): Omit<IntentCommand, 'taskId'> {
+type CancelWish = Pick<CancelRequest, 'requestId' | 'grace' | 'reason' | 'actor'> &
+  Partial<Pick<CancelRequest, 'generationId'>>;
+
+export function readCancel(request: CancelWish): Omit<IntentCommand, 'taskId'> {
   const { generationId, grace } = request;
   return {
     key: readKey('request_id', request.requestId),
@@ -122,7 +136,7 @@ function readIntent(intent: TransitionRequest['intent']): StatedIntent {
     case undefined:
       throw malformedField('intent', 'is required');
     case 'claim':
-      throw unsupportedField('claim');
+      return claimIntent(intent.value);
     case 'suspend':
       return { kind: 'suspend' };
     case 'resume':
@@ -157,6 +171,16 @@ function settle(
   return { kind: 'settle', outcome, resultJson, ending, retryAfterMs: null };
 }
 
+/** A life outside the bounds is clamped; the answer says which holds. */
+function claimIntent({ workerName, ttl }: ClaimIntent): StatedIntent {
+  const wantedMs = ttl === undefined ? DEFAULT_CLAIM_TTL_MS : durationMs('claim.ttl', ttl);
+  return {
+    kind: 'claim',
+    workerName: boundedText('claim.worker_name', workerName, MAX_WORKER_NAME_BYTES),
+    ttlMs: Math.min(Math.max(wantedMs, MIN_CLAIM_TTL_MS), MAX_CLAIM_TTL_MS),
+  };
+}
+
 function resumeIntent(prefix: string, resume: Pick<ResumeIntent, 'newGenerationId' | 'inputJson'>): StatedIntent {
   const { newGenerationId, inputJson } = resume;
   return {
@@ -176,7 +200,7 @@ function readLease(lease: LeaseProof): StatedLease {
   };
 }
 
-function readRevision(revision: bigint | undefined): number | null {
+export function readRevision(revision: bigint | undefined): number | null {
   return revision === undefined ? null : readMark('expected_revision', revision);
 }
 

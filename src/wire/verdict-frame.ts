@@ -6,6 +6,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { RejectedEventSchema } from '../gen/reeve/v1/worker_service_pb.js';
 import type { Refusal } from '../kernel/refusal.js';
 import { isRetryable } from './error-table.js';
+import type { Fields } from './message-fields.js';
 import { ProtoWriter } from './proto-writer.js';
 import { refusalContent } from './refusal-content.js';
 import { refusalMessage } from './refusal-message.js';
@@ -46,10 +47,14 @@ export function verdictsFrame(frameId: number, verdicts: readonly VerdictToSend[
   return writer.take();
 }
 
-/** In Reeve's terms, and in AEP's: the content of `event.rejected`. */
 function encodedRejection(seq: number, refusal: Refusal): Uint8Array {
+  return toBinary(RejectedEventSchema, create(RejectedEventSchema, rejectedEventMessage(seq, refusal)));
+}
+
+/** In Reeve's terms, and in AEP's: the content of `event.rejected`. */
+export function rejectedEventMessage(seq: number, refusal: Refusal): Fields<typeof RejectedEventSchema> {
   const { message, metadata } = refusalContent(refusal);
-  const rejected = create(RejectedEventSchema, {
+  return {
     eventSeq: BigInt(seq),
     refusal: refusalMessage(refusal),
     error: {
@@ -58,6 +63,5 @@ function encodedRejection(seq: number, refusal: Refusal): Uint8Array {
       retryable: isRetryable(refusal),
       detailsJson: JSON.stringify(metadata),
     },
-  });
-  return toBinary(RejectedEventSchema, rejected);
+  };
 }

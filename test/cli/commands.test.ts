@@ -234,7 +234,7 @@ describe('cancel, events and resume', () => {
   });
 
   it('exit with 3 for a task that is not there', async () => {
-    for (const command of ['cancel', 'events', 'resume', 'watch']) {
+    for (const command of ['cancel', 'events', 'explain', 'resume', 'suspend', 'watch']) {
       expect(await service.reeve(command, 'nobody')).toMatchObject({ end: 3, out: '' });
     }
   });

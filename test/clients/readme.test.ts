@@ -65,6 +65,13 @@ describe('the lines of the README', () => {
     expect(said).toContain('"counted":3');
   });
 
+  it.runIf(hasGrpcurl || mustHaveGrpcurl)('a worker by hand, without a stream', { timeout: 60_000 }, async () => {
+    const said = await pasted('unary');
+    expect(said).toMatch(/"judgedThrough": "2"/);
+    expect(said).toMatch(/"judgedThrough": "3"/);
+    expect(said).toMatch(/"status": "TASK_STATUS_COMPLETED"/);
+  });
+
   it.runIf(hasGrpcurl || mustHaveGrpcurl)('grpcurl, with nothing but the address', { timeout: 60_000 }, async () => {
     const said = await pasted('grpcurl');
     expect(said).toContain('reeve.v1.TaskService');

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { PRIORITY_STEP_MS } from '../../src/kernel/placement.js';
-import { type Given, subscription } from '../support/submissions.js';
+import { type Given, causeOf, submission, subscription } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
 
@@ -118,6 +118,62 @@ describe('the order within a queue', () => {
     await all.say(all.sink.claimedIds[0] ?? '', 'accepted', 'started', 'completed');
     await world.settle();
     expect(all.sink.claimed.at(-1)?.record.admission.idempotencyKey).toBe('first');
+  });
+});
+
+describe('the order after a change of priority', () => {
+  const reprioritize = (world: World, taskId: string, priority: number) => {
+    const values = submission('any', { policy: { priority } }).policy;
+    return world.apply({
+      taskId,
+      intent: { kind: 'update_policy', fields: ['priority'], values, cause: causeOf('operator') },
+    });
+  };
+
+  it.each([
+    { rule: 'moves a task forward past those in the window', key: 'c', priority: 1, order: ['c', 'a', 'b'] },
+    { rule: 'moves a task back behind those in the window', key: 'a', priority: -1, order: ['b', 'c', 'a'] },
+  ])('$rule', async ({ key, priority, order }) => {
+    const world = await World.open();
+    const worker = await openWorker(world);
+    const busy = await world.admit('busy');
+    await world.settle();
+    const ids = new Map<string, string>();
+    for (const each of ['a', 'b', 'c']) ids.set(each, (await world.admit(each)).admission.taskId);
+    expect(await reprioritize(world, ids.get(key) ?? '', priority)).toMatchObject({ kind: 'applied' });
+    worker.completeAll();
+    await worker.say(busy.admission.taskId, 'accepted', 'started', 'completed');
+    await world.clock.advance(1_000);
+    expect(worker.sink.claimed.slice(1).map(({ record }) => record.admission.idempotencyKey)).toEqual(order);
+    await world.assertHistories([...ids.values()]);
+  });
+
+  it('holds while nobody serves the route, too', async () => {
+    const world = await World.open();
+    const ids = new Map<string, string>();
+    for (const each of ['a', 'b', 'c']) ids.set(each, (await world.admit(each)).admission.taskId);
+    await reprioritize(world, ids.get('a') ?? '', -1);
+    await reprioritize(world, ids.get('c') ?? '', 1);
+    const worker = (await openWorker(world)).completeAll();
+    await world.clock.advance(1_000);
+    expect(worker.sink.claimed.map(({ record }) => record.admission.idempotencyKey)).toEqual(['c', 'b', 'a']);
+  });
+
+  it('takes a task that is delayed out of its window, and wakes for one whose delay ends', async () => {
+    const world = await World.open();
+    const delay = async (taskId: string, notBeforeAtMs: number | null) => {
+      const values = submission('any', { policy: { notBeforeAtMs } }).policy;
+      const intent = { kind: 'update_policy', fields: ['not_before'], values, cause: causeOf('operator') } as const;
+      return world.apply({ taskId, intent });
+    };
+    const { taskId } = (await world.admit('k')).admission;
+    await delay(taskId, world.clock.nowMs() + 60_000);
+    const worker = await openWorker(world);
+    await world.clock.advance(10_000);
+    expect(worker.sink.claimed).toEqual([]);
+    await delay(taskId, null);
+    await world.settle();
+    expect(worker.sink.claimedIds).toEqual([taskId]);
   });
 });
 

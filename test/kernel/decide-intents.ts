@@ -12,10 +12,12 @@ import {
   OWNER,
   PRODUCER,
   STRANGER,
+  T0,
   WORKER,
   cause,
   claim,
   failure,
+  policy,
   settle,
 } from './task-world.js';
 
@@ -121,6 +123,18 @@ const ASKS = {
   cancel_with_grace: asked({ kind: 'request_cancellation', graceMs: 10_000, cause: PRODUCER }),
   skip: asked({ kind: 'skip', cause: cause('operator', reason('run.skipped.operator')) }),
   skip_without_reason: asked({ kind: 'skip', cause: OPERATOR }),
+  update_priority: asked({
+    kind: 'update_policy',
+    fields: ['priority'],
+    values: policy({ priority: 5 }),
+    cause: OPERATOR,
+  }),
+  update_start: asked({
+    kind: 'update_policy',
+    fields: ['not_before'],
+    values: policy({ notBeforeAtMs: T0 + 3_600_000 }),
+    cause: OPERATOR,
+  }),
   delivered: askedBy(holder, receipt(false)),
   delivered_to_stranger: askedBy(stranger, receipt(false)),
   acknowledged: askedBy(holder, receipt(true)),

@@ -42,6 +42,7 @@ describe('the decision table', () => {
         'skip',
         'suspend',
         'tick',
+        'update_policy',
       ].sort(),
     );
   });

@@ -32,6 +32,7 @@ import {
   cause,
   claim,
   failure,
+  policy,
   settle,
 } from './task-world.js';
 
@@ -168,6 +169,7 @@ export class Walk {
     if (action < 83) return this.resumption(record, one);
     if (action < 86)
       return { kind: 'request_cancellation', graceMs: one % 2 === 0 ? null : one * 500, cause: PRODUCER };
+    if (action < 87 && two % 2 === 0) return update(one);
     if (action < 87)
       return { kind: 'skip', cause: one % 3 === 0 ? OPERATOR : cause('operator', reason('run.skipped.operator')) };
     if (action < 89) return { kind: 'receipt', lease: proof, acknowledged: one % 2 === 0, cause: WORKER };
@@ -211,6 +213,21 @@ export class Walk {
     if (pick % 10 === 0) return { epoch: record.epoch - 1, sessionId: own };
     return { epoch: record.epoch, sessionId: pick % 4 === 0 ? null : own };
   }
+}
+
+/** A change of what timers and places in the queue come from. */
+function update(pick: number): Intent {
+  const values = policy({
+    priority: pick - 30,
+    timeoutMs: pick % 3 === 0 ? null : pick * 5_000 + 1,
+    startByMs: pick % 2 === 0 ? null : pick * 2_000 + 1,
+    notBeforeAtMs: pick % 3 === 1 ? null : T0 + pick * 1_000,
+    progressTimeoutMs: pick % 4 === 0 ? 9_000 : null,
+    retry: { maxAttempts: 1 + (pick % 4) },
+  });
+  const all = ['priority', 'timeout', 'start_by', 'not_before', 'progress_timeout', 'retry'] as const;
+  const fields = all.filter((_, index) => (pick + index) % 3 !== 0);
+  return { kind: 'update_policy', fields, values, cause: OPERATOR };
 }
 
 function other(sessionId: string): string {

@@ -11,7 +11,19 @@ import { nextDueAt } from '../../src/kernel/timers.js';
 import { judgeReport } from '../../src/kernel/worker-report.js';
 import { Invariants } from './history-invariants.js';
 import type { Happened } from './history-walk.js';
-import { OPERATOR, OWNER, PRODUCER, SAYINGS, STRANGER, WORKER, cause, claim, failure, settle } from './task-world.js';
+import {
+  OPERATOR,
+  OWNER,
+  PRODUCER,
+  SAYINGS,
+  STRANGER,
+  WORKER,
+  cause,
+  claim,
+  failure,
+  policy,
+  settle,
+} from './task-world.js';
 
 /** What a session believes that it holds, and the number it would give its next event. */
 interface Belief {
@@ -91,6 +103,8 @@ export function movesFrom(node: Node): Move[] {
     { name: 'skip', intent: { kind: 'skip', cause: cause('operator', reason('run.skipped.operator')) } },
     { name: 'cancel', intent: { kind: 'request_cancellation', graceMs: null, cause: PRODUCER } },
     { name: 'cancel with grace', intent: { kind: 'request_cancellation', graceMs: 500, cause: PRODUCER } },
+    { name: 'delay', intent: update(node.now + 700) },
+    { name: 'end the delay', intent: update(null) },
     { name: 'hold', intent: { kind: 'suspend', lease: null, cause: OPERATOR } },
     { name: 'fail from outside', intent: settle('failed') },
     { name: 'time out from outside', intent: settle('timed_out') },
@@ -99,6 +113,10 @@ export function movesFrom(node: Node): Move[] {
     ...(record.generation < GENERATIONS ? [{ name: 'resume anew', intent: resume('named') }] : []),
     ...SESSIONS.flatMap((session) => movesOf(node, session)),
   ];
+}
+
+function update(notBeforeAtMs: number | null): Intent {
+  return { kind: 'update_policy', fields: ['not_before'], values: policy({ notBeforeAtMs }), cause: OPERATOR };
 }
 
 function movesOf(node: Node, sessionId: string): Move[] {

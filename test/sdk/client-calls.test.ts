@@ -216,6 +216,75 @@ test('a batch gives a verdict per item', async () => {
   expect(bad).toMatchObject({ key: 'b', accepted: undefined, refused: { reason: 'MALFORMED' } });
 });
 
+test('a batch of cancels gives a verdict per task, and its request id for the next page', async () => {
+  server.unary.cancelBatch = async ({ taskIds, filter, requestId, pageToken }) => {
+    if (filter !== undefined) {
+      expect(filter).toMatchObject({ queue: 'q', statuses: [TaskStatus.RUNNING] });
+      return { nextPageToken: pageToken === '' ? `after ${requestId}` : '' };
+    }
+    return {
+      verdicts: taskIds.map((taskId) =>
+        taskId === 't1'
+          ? { taskId, verdict: { case: 'accepted', value: { state: CancelState.CANCELLED } } }
+          : { taskId, verdict: { case: 'refused', value: { reason: ErrorReason.TASK_NOT_FOUND, grpcCode: 5 } } },
+      ),
+    };
+  };
+  const { verdicts, nextPageToken } = await client.cancelBatch(['t1', 't2']);
+  expect(verdicts).toMatchObject([
+    { taskId: 't1', accepted: { state: 'cancelled' }, refused: undefined },
+    { taskId: 't2', accepted: undefined, refused: { reason: 'TASK_NOT_FOUND' } },
+  ]);
+  expect(nextPageToken).toBeUndefined();
+  const scope = { queue: 'q', statuses: ['running'] } as const;
+  const page = await client.cancelBatch(scope);
+  expect(page.nextPageToken).toBe(`after ${page.requestId}`);
+  const { requestId, nextPageToken: pageToken = '' } = page;
+  expect(await client.cancelBatch(scope, { requestId, pageToken })).toMatchObject({ nextPageToken: undefined });
+});
+
+test('workers read page after page, and drain by name or by session', async () => {
+  server.unary.listWorkers = async ({ pageToken, queue }) => ({
+    workers: [
+      { workerName: `w${pageToken}`, state: 1, slots: 2, queues: [queue], ttl: { seconds: 30n }, attachment: 3n },
+    ],
+    nextPageToken: pageToken === '' ? '2' : '',
+  });
+  const names: string[] = [];
+  for await (const worker of client.listWorkers({ queue: 'q' })) {
+    expect(worker).toMatchObject({ state: 'live', slots: 2, queues: ['q'], ttlMs: 30_000, attachment: 3 });
+    names.push(worker.workerName);
+  }
+  expect(names).toEqual(['w', 'w2']);
+  server.unary.drainWorker = async ({ sessionAlias, workerName, idempotencyKey, reason }) => {
+    expect(idempotencyKey).not.toBe('');
+    expect(reason).toMatchObject({ code: 'app.sdk.drain', summary: 'maintenance' });
+    return { workers: [{ sessionAlias, workerName, state: 2 }], replayed: true };
+  };
+  expect(await client.drainWorker({ sessionAlias: 'a' }, { reason: 'maintenance' })).toMatchObject({
+    workers: [{ sessionAlias: 'a', workerName: '', state: 'draining' }],
+    replayed: true,
+  });
+});
+
+test('a change of policy names what it changes: what is given, and what returns to its default', async () => {
+  server.unary.updatePolicy = async ({ taskId, policy, updateMask, expectedRevision, idempotencyKey }) => {
+    expect(taskId).toBe('t1');
+    expect(idempotencyKey).not.toBe('');
+    expect(expectedRevision).toBe(4n);
+    expect(updateMask?.paths).toEqual(['priority', 'timeout', 'labels']);
+    expect(policy).toMatchObject({ priority: 0, labels: { team: 'a' } });
+    expect(policy?.timeout).toBeUndefined();
+    return { applied: true, conflict: Conflict.NONE, transitionId: 't1~r5' };
+  };
+  const applied = await client.updatePolicy(
+    't1',
+    { priority: 0, timeoutMs: null, labels: { team: 'a' } },
+    { expectedRevision: 4 },
+  );
+  expect(applied).toMatchObject({ applied: true, conflict: undefined, transitionId: 't1~r5' });
+});
+
 test('the generated clients are at hand', async () => {
   server.unary.explain = async ({ taskId }) => ({ task: { taskId } });
   expect((await client.raw.tasks.explain({ taskId: 't1' })).task?.taskId).toBe('t1');

@@ -47,13 +47,16 @@ export class Refused extends Error {
   }
 }
 
-type UnaryMethods = {
-  [
-    K in keyof typeof TaskService.method as (typeof TaskService.method)[K] extends DescMethodUnary ? K : never
-  ]?: (typeof TaskService.method)[K] extends DescMethodUnary<infer I, infer O>
+type UnaryOf<Methods> = {
+  [K in keyof Methods as Methods[K] extends DescMethodUnary ? K : never]?: Methods[K] extends DescMethodUnary<
+    infer I,
+    infer O
+  >
     ? (request: MessageShape<I>) => MessageInitShape<O> | Promise<MessageInitShape<O>>
     : never;
 };
+
+type UnaryMethods = UnaryOf<typeof TaskService.method> & UnaryOf<typeof WorkerService.method>;
 
 /** One stream a client has opened. */
 export class Peer<I extends DescMessage, O extends DescMessage> {

@@ -164,3 +164,34 @@ test('a drained worker hands back what it cannot finish, and another goes on fro
   await worker.start();
   expect((await client.result(task.id)).result).toEqual({ checkpoint: { page: 7 }, epoch: 2, attempt: 1 });
 });
+
+test('a worker without a stream: claim, report, a pending cancel, and words that come too late', async () => {
+  const { task } = await client.submit({ kind: 'agent', key: 'by-hand', args: {} });
+  const { lease } = await client.transition(task.id, { type: 'claim', workerName: 'by-hand', ttlMs: 60_000 });
+  if (lease === undefined) throw new Error('a claim without its lease');
+  const claim = { taskId: task.id, generation: lease.generation.number, epoch: lease.epoch, token: lease.token };
+  const first = await client.report(claim, {
+    events: [
+      { seq: 1, type: 'accepted' },
+      { seq: 2, type: 'started' },
+      { seq: 3, type: 'output', output: { page: 1 } },
+      { seq: 4, type: 'checkpoint', checkpoint: { next: 2 } },
+      { seq: 5, type: 'accepted' },
+    ],
+  });
+  expect(first).toMatchObject({ judgedThrough: 5, ttlMs: 60_000, cancel: undefined });
+  expect(first.rejected).toMatchObject([{ seq: 5, error: { reason: 'ILLEGAL_EVENT' } }]);
+  await client.cancel(task.id, { reason: 'enough' });
+  const { cancel } = await client.report(claim);
+  expect(cancel).toMatchObject({ reason: { summary: 'enough' }, graceMs: undefined });
+  const receipts = [{ cancellationToken: cancel?.cancellationToken ?? '', kind: 'acknowledged' }] as const;
+  const events = [{ seq: 6, type: 'cancelled' }] as const;
+  expect(await client.report(claim, { receipts, events, answeredThrough: 5 })).toMatchObject({
+    judgedThrough: 6,
+    rejected: [],
+    expireTime: undefined,
+  });
+  const late = client.report(claim, { events: [{ seq: 7, type: 'completed' }], answeredThrough: 6 });
+  await expect(late).rejects.toMatchObject({ reason: 'LEASE_LOST' });
+  expect(await client.get(task.id)).toMatchObject({ status: 'cancelled' });
+});

@@ -93,10 +93,3 @@ describe('limits', () => {
     client.close();
   });
 });
-
-it('methods of the contract that are not served yet say so with a reason', async () => {
-  for (const method of [tasks.cancelBatch, tasks.updatePolicy, tasks.explain]) {
-    const outcome = await fixture.client.unary(method, {}).catch((error: unknown) => refusedOf(error));
-    expect(outcome).toMatchObject({ code: 12, reason: 'UNSUPPORTED', domain: 'reeve.dev' });
-  }
-});

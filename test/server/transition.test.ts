@@ -231,16 +231,6 @@ describe('refusals', () => {
     expect(again).toMatchObject({ replayed: true, applied: true, transitionId: first.transitionId });
     worker.stop();
   });
-
-  it('claims are not served yet, and that is said', async () => {
-    const { taskId } = await submitted(fixture.client);
-    const refused = await refusal(transition(taskId, { case: 'claim', value: {} }));
-    expect(refused).toMatchObject({
-      code: grpcStatus.UNIMPLEMENTED,
-      reason: 'UNSUPPORTED',
-      metadata: { field: 'claim' },
-    });
-  });
 });
 
 describe('proof under FENCED', () => {

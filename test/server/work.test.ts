@@ -278,10 +278,3 @@ describe('the half-close', () => {
     other.stop();
   });
 });
-
-it('unary methods of workers are not served yet, and that is said', async () => {
-  for (const method of [workers.report, workers.listWorkers, workers.drainWorker]) {
-    const outcome = await fixture.client.unary(method, {}).catch((error: unknown) => refusedOf(error));
-    expect(outcome).toMatchObject({ code: 12, reason: 'UNSUPPORTED' });
-  }
-});

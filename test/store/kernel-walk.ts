@@ -8,6 +8,7 @@ import { Draft } from '../../src/kernel/draft.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { Intent, WorkerSaying } from '../../src/kernel/intent.js';
 import type { Admission, Ending, TaskRecord } from '../../src/kernel/record.js';
+import { POLICY_FIELDS } from '../../src/store/code-tables.js';
 import { judgeReport } from '../../src/kernel/worker-report.js';
 
 /** Any text, and often what escaping gets wrong: quotes, line feeds, NUL, other planes, lone surrogates. */
@@ -194,6 +195,9 @@ const otherStep: fc.Arbitrary<Step> = fc.oneof(
     .map((given) => intent((draft) => ({ kind: 'release', lease: lease(draft), ...given }))),
   cause.map((by) => intent((draft) => ({ kind: 'session_lost', sessionId: lease(draft).sessionId ?? '', cause: by }))),
   cause.map((by) => intent(() => ({ kind: 'skip', cause: by }))),
+  fc
+    .record({ fields: fc.subarray([...POLICY_FIELDS], { minLength: 1 }), values: policy, cause })
+    .map((change) => intent(() => ({ kind: 'update_policy', ...change }))),
   fc.constant(intent(() => ({ kind: 'tick', quietSince: 0, chance: 0.75 }))),
 );
 const step: fc.Arbitrary<Step> = fc.oneof(

@@ -1,5 +1,5 @@
 /**
- * The flags of a submission that say how a task is to be treated, and the TaskPolicy they make. Unset flags stay
+ * The flags of a submission, or of a change, that say how a task is to be treated, and the TaskPolicy they make. Unset flags stay
  * unset, so that the service's defaults apply and a replay is compared with what was really said.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
@@ -52,7 +52,8 @@ export interface PolicyOptions {
 
 const words = (schema: Parameters<typeof enumWords>[0]) => enumWords(schema).join(' | ');
 
-export function addPolicyOptions(command: Command): Command {
+/** The flags of what can be changed later. */
+export function addChangeablePolicyOptions(command: Command): Command {
   return command
     .optionsGroup('Policy (durations: 250ms, 30s, 5m, 1h30m, 2d; unset: the service decides):')
     .option('--priority <n>', '-100 … 100; one step outweighs a minute of waiting', integerBetween(-100, 100))
@@ -69,12 +70,16 @@ export function addPolicyOptions(command: Command): Command {
     .option('--retry-maximum <duration>', 'no wait is longer', parseDuration)
     .option('--retry-jitter <share>', 'share of a wait left to chance, 0 … 1', numberBetween(0, 1))
     .option('--non-retryable <code>', 'error code that fails at once; repeatable', collectList)
+    .option('--retention <duration>', 'how long the finished task is kept', parseDuration);
+}
+
+export function addPolicyOptions(command: Command): Command {
+  return addChangeablePolicyOptions(command)
     .option('--cancellation-policy <word>', words(CancellationPolicySchema), enumNumber(CancellationPolicySchema))
     .option('--depends-on <task-id>', 'must complete first; repeatable', collectList)
     .option('--depends-on-end <task-id>', 'must end first, in whatever way; repeatable', collectList)
     .option('--on-unsatisfied <word>', words(OnUnsatisfiedSchema), enumNumber(OnUnsatisfiedSchema))
-    .option('--concurrency-key <key>', 'tasks of one key take turns')
-    .option('--retention <duration>', 'how long the finished task is kept', parseDuration);
+    .option('--concurrency-key <key>', 'tasks of one key take turns');
 }
 
 /** Fields to make a policy from. */

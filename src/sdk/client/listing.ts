@@ -1,7 +1,7 @@
 /**
  * Lists as async iterators over their pages: tasks by filter, and the history of one task.
  */
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   ListEventsRequestSchema,
   type ListEventsRequest,
@@ -9,6 +9,7 @@ import {
   type ListRequest,
   ListRequestSchema,
   type ListResponse,
+  type TaskFilterSchema,
 } from '../../gen/reeve/v1/task_service_pb.js';
 import { toTimestamp } from '../transport/time.js';
 import { readEvent, type TaskEvent } from './event.js';
@@ -49,6 +50,8 @@ export interface EventsOptions {
   readonly signal?: AbortSignal;
 }
 
+type TaskFilterInit = MessageInitShape<typeof TaskFilterSchema>;
+
 export async function* listTasks(
   page: (request: ListRequest) => Promise<ListResponse>,
   options: ListOptions,
@@ -86,21 +89,26 @@ export async function* listEvents(
   }
 }
 
+export function toTaskFilter(filter: TaskFilter): TaskFilterInit {
+  const { createdFrom, createdBefore } = filter;
+  return {
+    namespace: filter.namespace ?? '',
+    queue: filter.queue ?? '',
+    statuses: (filter.statuses ?? []).map((word) => statusWords.value(word)),
+    actionKinds: [...(filter.kinds ?? [])],
+    labels: { ...filter.labels },
+    parentTaskId: filter.parentTaskId ?? '',
+    concurrencyKey: filter.concurrencyKey ?? '',
+    scheduleId: filter.scheduleId ?? '',
+    ...(createdFrom !== undefined && { createdFrom: toTimestamp(createdFrom) }),
+    ...(createdBefore !== undefined && { createdBefore: toTimestamp(createdBefore) }),
+  };
+}
+
 function toListRequest(options: ListOptions, pageToken: string): ListRequest {
-  const { order, pageSize, view, createdFrom, createdBefore } = options;
+  const { order, pageSize, view } = options;
   return create(ListRequestSchema, {
-    filter: {
-      namespace: options.namespace ?? '',
-      queue: options.queue ?? '',
-      statuses: (options.statuses ?? []).map((word) => statusWords.value(word)),
-      actionKinds: [...(options.kinds ?? [])],
-      labels: { ...options.labels },
-      parentTaskId: options.parentTaskId ?? '',
-      concurrencyKey: options.concurrencyKey ?? '',
-      scheduleId: options.scheduleId ?? '',
-      ...(createdFrom !== undefined && { createdFrom: toTimestamp(createdFrom) }),
-      ...(createdBefore !== undefined && { createdBefore: toTimestamp(createdBefore) }),
-    },
+    filter: toTaskFilter(options),
     pageToken,
     ...(order !== undefined && { order: orderWords.value(order) }),
     ...(pageSize !== undefined && { pageSize }),

@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { RefusalSchema } from '../../gen/reeve/v1/error_reason_pb.js';
 import {
+  ExplainRequestSchema,
   GetRequestSchema,
   SubmitBatchRequestSchema,
   type SubmitRequest,
@@ -17,15 +18,21 @@ import { fromRefusal } from '../transport/reeve-error.js';
 import { deadlineExceeded, Retrier, type RetryOptions } from '../transport/retry.js';
 import { type CallOptions, RpcConnection, type RpcOptions } from '../transport/rpc.js';
 import type { TaskEvent } from './event.js';
+import { type Explained, readExplained } from './explained.js';
 import type { Intent } from './intent.js';
 import {
   type Applied,
+  type CancelBatchOptions,
   type Cancelled,
+  type CancelledBatch,
   type CancelOptions,
+  type CancelScope,
   readApplied,
   readCancelled,
+  readCancelledBatch,
   readTransitioned,
   type ResumeOptions,
+  toCancelBatchRequest,
   toCancelRequest,
   toResumeRequest,
   toTransitionRequest,
@@ -33,6 +40,8 @@ import {
   type TransitionOptions,
 } from './requests.js';
 import { type EventsOptions, listEvents, type ListOptions, listTasks } from './listing.js';
+import { type PolicyChanges, toUpdatePolicyRequest, type UpdatePolicyOptions } from './policy-update.js';
+import { type ClaimProof, readReported, type Reported, type ReportInput, toReportRequest } from './report.js';
 import { requireCompleted, waitForEnd } from './result.js';
 import { SubmitStream, type SubmitStreamOptions } from './submit-stream.js';
 import { type Submission, type SubmissionDefaults, toSubmitRequest } from './submission.js';
@@ -43,6 +52,16 @@ import { readTask } from './task-codec.js';
 import { WatchConnections } from './watch-connections.js';
 import { type WatchedEvent, watchItems, type WatchOptions, type WatchScope } from './watch.js';
 import { type TaskViewWord, viewWords } from './words.js';
+import {
+  type Drained,
+  type DrainScope,
+  type DrainWorkerOptions,
+  listWorkers,
+  type ListWorkersOptions,
+  readDrained,
+  toDrainRequest,
+  type WorkerSession,
+} from './workers.js';
 
 export interface ConnectOptions extends RpcOptions, SubmissionDefaults {
   /** For a call with all its retries, ms. Default 30,000. */
@@ -203,6 +222,14 @@ export class ReeveClient {
     }
   }
 
+  /** Why a task is not running, or not ending, and what happens next by itself. */
+  async explain(taskId: string, settings: CallSettings = {}): Promise<Explained> {
+    const request = create(ExplainRequestSchema, { taskId });
+    return readExplained(
+      await this.call((call) => this.rpc.unary(TaskService.method.explain, request, call), settings),
+    );
+  }
+
   /** Asks a task to stop. "Cancelled" is said only when it is true; `waitFor` waits for a receipt. */
   async cancel(taskId: string, options: CancelOptions & CallSettings = {}): Promise<Cancelled> {
     const request = toCancelRequest(taskId, options, this.options.actor);
@@ -213,10 +240,31 @@ export class ReeveClient {
     );
   }
 
+  /** Asks many tasks to stop, by id or by description: one call, one page, a verdict for each. */
+  async cancelBatch(scope: CancelScope, options: CancelBatchOptions & CallSettings = {}): Promise<CancelledBatch> {
+    const { namespace } = this.options;
+    const within = Array.isArray(scope) || namespace === undefined ? scope : { namespace, ...scope };
+    const request = toCancelBatchRequest(within, options, this.options.actor);
+    const response = await this.call((call) => this.rpc.unary(TaskService.method.cancelBatch, request, call), options);
+    return readCancelledBatch(response, request.requestId);
+  }
+
   /** Lets a suspended task go on, or gives a finished one a new generation. */
   async resume(taskId: string, options: ResumeOptions & CallSettings = {}): Promise<Applied> {
     const request = toResumeRequest(taskId, options, this.options.actor);
     return readApplied(await this.call((call) => this.rpc.unary(TaskService.method.resume, request, call), options));
+  }
+
+  /** Changes how a live task is treated: what is given changes, null returns to the default. */
+  async updatePolicy(
+    taskId: string,
+    changes: PolicyChanges,
+    options: UpdatePolicyOptions & CallSettings = {},
+  ): Promise<Applied> {
+    const request = toUpdatePolicyRequest(taskId, changes, options, this.options.actor);
+    return readApplied(
+      await this.call((call) => this.rpc.unary(TaskService.method.updatePolicy, request, call), options),
+    );
   }
 
   /** One typed intent, `{ type: 'suspend' }`, under the guards that are stated. */
@@ -228,6 +276,39 @@ export class ReeveClient {
     const request = toTransitionRequest(taskId, intent, options, this.options.actor);
     return readTransitioned(
       await this.call((call) => this.rpc.unary(TaskService.method.transition, request, call), options),
+    );
+  }
+
+  /**
+   * Says what happened to a claim, and renews it: for a worker without a stream.
+   *
+   * @throws ReeveError LEASE_LOST: stop the work. Refusals of single events are in `rejected`.
+   */
+  async report(claim: ClaimProof, input: ReportInput = {}, settings: CallSettings = {}): Promise<Reported> {
+    const request = toReportRequest(claim, input);
+    return readReported(
+      await this.call((call) => this.rpc.unary(WorkerService.method.report, request, call), settings),
+    );
+  }
+
+  /** Who is there to do the work, by name and then by session. */
+  listWorkers(options: ListWorkersOptions = {}): AsyncGenerator<WorkerSession, void, undefined> {
+    const { signal } = options;
+    return listWorkers(
+      (request) =>
+        this.call(
+          (call) => this.rpc.unary(WorkerService.method.listWorkers, request, call),
+          signal === undefined ? {} : { signal },
+        ),
+      options,
+    );
+  }
+
+  /** Lets sessions finish what they hold and gives them nothing more. It cannot be taken back. */
+  async drainWorker(scope: DrainScope, options: DrainWorkerOptions & CallSettings = {}): Promise<Drained> {
+    const request = toDrainRequest(scope, options, this.options.actor);
+    return readDrained(
+      await this.call((call) => this.rpc.unary(WorkerService.method.drainWorker, request, call), options),
     );
   }
 

@@ -6,7 +6,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { v7 as uuidv7 } from 'uuid';
 import type { CauseSchema, ReasonSchema } from '../../gen/reeve/v1/task_pb.js';
+import { RefusalSchema } from '../../gen/reeve/v1/error_reason_pb.js';
 import {
+  type CancelBatchRequest,
+  CancelBatchRequestSchema,
+  type CancelBatchResponse,
   type CancelRequest,
   CancelRequestSchema,
   type CancelResponse,
@@ -16,11 +20,13 @@ import {
   type TransitionRequest,
   TransitionRequestSchema,
   type TransitionResponse,
+  type UpdatePolicyResponse,
 } from '../../gen/reeve/v1/task_service_pb.js';
 import { requireJsonText } from '../transport/json.js';
 import { fromRefusal, type ReeveError } from '../transport/reeve-error.js';
 import { msToDuration, toDate } from '../transport/time.js';
 import { type Intent, TEXT_REASONS, toIntent } from './intent.js';
+import { type TaskFilter, toTaskFilter } from './listing.js';
 import type { CallerActor } from './submission.js';
 import type { EventRef, Generation, Task } from './task.js';
 import { readEventRef, readGeneration, readTask } from './task-codec.js';
@@ -159,6 +165,64 @@ export function readCancelled(response: CancelResponse): Cancelled {
   };
 }
 
+/** Many at once: by id, or by a description that leaves out those that are over. */
+export type CancelScope = readonly string[] | TaskFilter;
+
+export interface CancelBatchOptions extends Pick<CancelOptions, 'requestId' | 'reason' | 'actor' | 'graceMs' | 'view'> {
+  /** With a description: how many at most in this call. 1 … 1,000; default 1,000. */
+  readonly pageSize?: number;
+  /** With a description: where the last call stopped. Needs the same `requestId`. */
+  readonly pageToken?: string;
+}
+
+export type CancelVerdict = { readonly taskId: string } & (
+  | { readonly accepted: Cancelled; readonly refused: undefined }
+  | { readonly accepted: undefined; readonly refused: ReeveError }
+);
+
+export interface CancelledBatch {
+  readonly verdicts: readonly CancelVerdict[];
+  /** Names the request for the next page. */
+  readonly requestId: string;
+  /** Undefined: none left. */
+  readonly nextPageToken: string | undefined;
+}
+
+export function toCancelBatchRequest(
+  scope: CancelScope,
+  options: CancelBatchOptions,
+  actor: CallerActor | undefined,
+): CancelBatchRequest {
+  const { requestId = uuidv7(), graceMs, view, pageSize, pageToken = '' } = options;
+  const cause = toCause(options, TEXT_REASONS.request_cancellation, actor);
+  return create(CancelBatchRequestSchema, {
+    requestId,
+    ...(isIds(scope) ? { taskIds: [...scope] } : { filter: toTaskFilter(scope) }),
+    ...(cause.reason !== undefined && { reason: cause.reason }),
+    ...(cause.actor !== undefined && { actor: cause.actor }),
+    ...(graceMs !== undefined && { grace: msToDuration(graceMs) }),
+    ...(pageSize !== undefined && { pageSize }),
+    pageToken,
+    ...(view !== undefined && { view: viewWords.value(view) }),
+  });
+}
+
+export function readCancelledBatch(response: CancelBatchResponse, requestId: string): CancelledBatch {
+  const { nextPageToken } = response;
+  return {
+    verdicts: response.verdicts.map(({ taskId, verdict }): CancelVerdict => {
+      if (verdict.case === 'accepted') return { taskId, accepted: readCancelled(verdict.value), refused: undefined };
+      return { taskId, accepted: undefined, refused: fromRefusal(verdict.value ?? create(RefusalSchema)) };
+    }),
+    requestId,
+    nextPageToken: nextPageToken === '' ? undefined : nextPageToken,
+  };
+}
+
+function isIds(scope: CancelScope): scope is readonly string[] {
+  return Array.isArray(scope);
+}
+
 export function toResumeRequest(taskId: string, options: ResumeOptions, actor: CallerActor | undefined): ResumeRequest {
   const { requestId = uuidv7(), generationId, expectedRevision, newGenerationId, input, view } = options;
   return create(ResumeRequestSchema, {
@@ -217,7 +281,7 @@ export function readTransitioned(response: TransitionResponse): Transitioned {
   };
 }
 
-export function readApplied(response: ResumeResponse | TransitionResponse): Applied {
+export function readApplied(response: ResumeResponse | TransitionResponse | UpdatePolicyResponse): Applied {
   const conflict = conflictWords.word(response.conflict);
   return {
     applied: response.applied,
@@ -231,7 +295,7 @@ export function readApplied(response: ResumeResponse | TransitionResponse): Appl
 
 type CauseInit = Pick<MessageInitShape<typeof CauseSchema>, 'actor' | 'reason' | 'causationId'>;
 
-function toCause(caused: Caused, textCode: string, defaultActor: CallerActor | undefined): CauseInit {
+export function toCause(caused: Caused, textCode: string, defaultActor: CallerActor | undefined): CauseInit {
   const { reason, actor = defaultActor, causationId = '' } = caused;
   return {
     causationId,

@@ -133,7 +133,7 @@ function argsText({ args, argsJson }: Submission): string {
 
 type PolicyInit = Exclude<MessageInitShape<typeof TaskPolicySchema>, TaskPolicy>;
 
-function toPolicy(settings: PolicySettings): PolicyInit | undefined {
+export function toPolicy(settings: PolicySettings): PolicyInit | undefined {
   const policy: PolicyInit = {};
   const { retry, parent, dependsOn } = settings;
   if (settings.priority !== undefined) policy.priority = settings.priority;

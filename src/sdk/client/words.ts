@@ -19,7 +19,15 @@ import {
   TaskStatus,
   TaskView,
 } from '../../gen/reeve/v1/task_pb.js';
-import { CancelState, Conflict, IntentKind, ListOrder } from '../../gen/reeve/v1/task_service_pb.js';
+import {
+  BlockerKind,
+  CancelState,
+  Conflict,
+  IntentKind,
+  ListOrder,
+  TimerKind,
+} from '../../gen/reeve/v1/task_service_pb.js';
+import { SessionState } from '../../gen/reeve/v1/worker_service_pb.js';
 
 /** The members of a generated enum by their words. */
 type Words<Members extends string> = Lowercase<Exclude<Members, 'UNSPECIFIED'>>;
@@ -72,10 +80,16 @@ export const viewWords = vocabulary(TaskView);
 export const cancelWords = vocabulary(CancelState);
 export const conflictWords = vocabulary(Conflict);
 export const intentWords = vocabulary(IntentKind);
+export const blockerWords = vocabulary(BlockerKind);
+export const timerWords = vocabulary(TimerKind);
+export const sessionWords = vocabulary(SessionState);
 export const orderWords = vocabulary(ListOrder);
 
 export type TaskStatusWord = Words<keyof typeof TaskStatus>;
 export type ExecutionTargetWord = Words<keyof typeof ExecutionTarget>;
+export type BlockerWord = Words<keyof typeof BlockerKind>;
+export type TimerWord = Words<keyof typeof TimerKind>;
+export type SessionStateWord = Words<keyof typeof SessionState>;
 export type TaskViewWord = Words<keyof typeof TaskView>;
 
 const TERMINAL: ReadonlySet<string | undefined> = new Set(['completed', 'failed', 'timed_out', 'cancelled', 'skipped']);

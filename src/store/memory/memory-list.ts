@@ -6,7 +6,7 @@ import type { TaskEntry } from './memory-tables.js';
 
 export function matches({ record }: TaskEntry, query: ListQuery): boolean {
   const { admission, status } = record;
-  const { labels } = admission.policy;
+  const { labels } = record.policy;
   return (
     (query.namespace === null || query.namespace === admission.namespace) &&
     (query.queue === null || query.queue === admission.queue) &&

@@ -8,7 +8,7 @@ import { decodeAdmission, withoutArgs } from '../admission-codec.js';
 import { decoded } from '../decode-guards.js';
 import { decodeEvents, encodeEvents } from '../history-codec.js';
 import { historyPage } from '../history-page.js';
-import { statusOfEncoded } from '../record-codec.js';
+import { decodeRecord, statusOfEncoded } from '../record-codec.js';
 import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
 import { type ListQuery, MAX_BYTES_PER_LIST, MAX_ROWS_PER_LIST, type StoredEvent } from '../task-store.js';
 import { LAST_NUMBER } from './task-columns.js';
@@ -148,6 +148,9 @@ function hasLabels(task: TaskRow, { labels }: ListQuery): boolean {
   if (wanted.length === 0) return true;
   const admission = decoded(() => decodeAdmission(task[1], task[5] ?? '', 'without_args'));
   if (!admission.ok) return true;
-  const has = admission.value.policy.labels;
+  // The labels in force: an update of the policy stands in the record.
+  const record = decoded(() => decodeRecord(task[4], admission.value));
+  if (!record.ok) return true;
+  const has = record.value.policy.labels;
   return wanted.every(([key, value]) => Object.hasOwn(has, key) && has[key] === value);
 }

@@ -2009,14 +2009,15 @@ export type DrainWorkerRequest = Message<"reeve.v1.DrainWorkerRequest"> & {
   workerName: string;
 
   /**
-   * Names this request. 1–255 bytes. Required.
+   * Names this request. 1–255 bytes. Required. Known for as long as the server runs: as a drain is not
+   * taken back, a later repetition drains only sessions that were opened since under the name.
    *
    * @generated from field: string idempotency_key = 3;
    */
   idempotencyKey: string;
 
   /**
-   * Why, for the log and the worker's own.
+   * Why, for the log.
    *
    * @generated from field: reeve.v1.Reason reason = 4;
    */
