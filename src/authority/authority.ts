@@ -9,12 +9,15 @@ import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
+import type { Propagation } from '../store/family-rows.js';
 import type { ListPage, ListQuery, StoredEvent, StoredTask, TaskStore } from '../store/task-store.js';
 import { taskNotFound } from './batch.js';
 import type { ClaimSource } from './claim-source.js';
 import { Committer } from './committer.js';
+import { type Follow, FollowWork, type Followed } from './follow-work.js';
 import { type IntentAnswer, type IntentRequest, IntentWork } from './intent-work.js';
 import { LeaseTokens } from './lease-tokens.js';
+import { PropagatedWork } from './propagated-work.js';
 import { type CommitListener, Publisher } from './publisher.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
@@ -126,7 +129,11 @@ export class Authority {
     this.committer.enqueue(
       new SubmitWork(
         submission,
-        { newId: this.newId, resolveDuplicate: (work, taskId) => this.resolveDuplicate(work, taskId) },
+        {
+          newId: this.newId,
+          resolveDuplicate: (work, taskId) => this.resolveDuplicate(work, taskId),
+          refuseUnlessKnown: (work, refusal) => this.refuseUnlessKnown(work, refusal),
+        },
         this.once(settle),
       ),
     );
@@ -143,6 +150,16 @@ export class Authority {
   /** Judges what a worker says about its claim (section 7). `settle` is called exactly once, after the commit. */
   report(request: ReportRequest, settle: (outcome: ReportOutcome) => void): void {
     this.committer.enqueue(new ReportWork(request, this.once(settle)));
+  }
+
+  /** Tells one follower of a task what became of that task (section 8). */
+  follow(follow: Follow): Promise<Followed> {
+    return new Promise((resolve) => this.committer.enqueue(new FollowWork(follow, resolve)));
+  }
+
+  /** All who follow were told; `again` when a later fact took its place meanwhile. */
+  endPropagation(row: Propagation): Promise<Followed> {
+    return new Promise((resolve) => this.committer.enqueue(new PropagatedWork(row, resolve)));
   }
 
   /** Changes a session; `lost` when its guard did not hold. */
@@ -203,7 +220,8 @@ export class Authority {
   /** Refuses new work and resolves once all that was accepted is committed and answered. Leaves the store open. */
   async stop(): Promise<void> {
     await this.committer.stop();
-    await Promise.all(this.resolving);
+    // A refusal that turns out to be a replay resolves in a second step.
+    while (this.resolving.size > 0) await Promise.all(this.resolving);
   }
 
   private resolveDuplicate(work: SubmitWork, taskId: string): void {
@@ -213,6 +231,16 @@ export class Authority {
       else work.refuse(original.refusal);
     });
     this.resolving.add(resolved);
+  }
+
+  private refuseUnlessKnown(work: SubmitWork, refusal: Refusal): void {
+    const { namespace, idempotencyKey } = work.submission;
+    const looked = this.findTaskId(namespace, idempotencyKey).then((known) => {
+      this.resolving.delete(looked);
+      if (known.ok) this.resolveDuplicate(work, known.value);
+      else work.refuse(known.refusal.reason === 'TASK_NOT_FOUND' ? refusal : known.refusal);
+    });
+    this.resolving.add(looked);
   }
 
   /** A callback that fails harms nobody else, and is not called again. */

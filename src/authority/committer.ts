@@ -14,6 +14,8 @@ import { BatchRecords } from './batch-records.js';
 import { type ClaimSource, NO_CLAIMS } from './claim-source.js';
 import { ClaimWork } from './claim-work.js';
 import { commitBatch } from './commit-outcome.js';
+import { FollowWork } from './follow-work.js';
+import { tellFollowers } from './followers.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
 import { commitRefusal, storeRefusal, storeUnavailable } from './store-refusal.js';
@@ -164,8 +166,13 @@ export class Committer {
       if (error instanceof StoreError && error.failure === 'fatal') throw error;
       return;
     }
-    const batch = new Batch(this.options.clock.nowMs(), (taskId) => records.get(taskId));
-    for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch);
+    const batch = new Batch(
+      this.options.clock.nowMs(),
+      (taskId) => records.get(taskId),
+      (taskId) => records.liveChildren(taskId),
+    );
+    for (const { work, judgements: judged } of taken) if (!spoiled.has(work)) this.judge(work, batch, judged);
+    await this.tellFollowers(batch, records);
     await this.claim(batch, records, judgements);
     await this.commit(batch, judgements);
   }
@@ -175,6 +182,7 @@ export class Committer {
     const others: Promise<void>[] = [];
     for (const { work } of taken) {
       if (work.taskId !== null) records.need(work.taskId);
+      if (work.alsoNeeds !== undefined) for (const taskId of work.alsoNeeds) records.need(taskId);
       if (work.prefetch !== undefined) others.push(this.prefetchOf(work, spoiled));
     }
     await Promise.all([records.load(), ...others]);
@@ -199,9 +207,10 @@ export class Committer {
     return storeRefusal(error);
   }
 
-  private judge(work: Work, batch: Batch): void {
+  private judge(work: Work, batch: Batch, judged: number): void {
     try {
-      work.judge(batch);
+      const sealed = work.taskId !== null && batch.isSealed(work.taskId);
+      if (sealed || work.judge(batch) === 'later') this.await(work, judged);
     } catch (error) {
       // A defect in one rule must not stop the others; what it left behind in a draft is not trusted.
       this.options.onDefect(error);
@@ -210,6 +219,17 @@ export class Committer {
       batch.discard(work.taskId, (other) => {
         if (other !== work) this.await(other, 0);
       });
+    }
+  }
+
+  /** Followers of what ended are judged into the same transaction; what fails here the propagation makes good. */
+  private async tellFollowers(batch: Batch, records: BatchRecords): Promise<void> {
+    try {
+      await tellFollowers(batch, records, this.options.store, (follow) => {
+        this.judge(new FollowWork(follow, () => undefined), batch, 0);
+      });
+    } catch (error) {
+      this.readFailed(error);
     }
   }
 
@@ -239,14 +259,14 @@ export class Committer {
     }
     for (const work of works) {
       judgements.set(work, 0);
-      this.judge(work, batch);
+      this.judge(work, batch, 0);
     }
   }
 
   private async commit(batch: Batch, judgements: ReadonlyMap<Work, number>): Promise<void> {
     const planned: Unit[] = [];
     const plans = [];
-    for (const unit of batch.units) {
+    for (const unit of batch.inOrder()) {
       const plan = unit.plan();
       if (plan === null) {
         for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(null));
@@ -291,6 +311,7 @@ export class Committer {
       return;
     }
     if (unit.base !== null) this.options.cache.drop(unit.base.admission.taskId);
+    if (verdict.kind === 'conflict' && verdict.subject === 'record') this.options.cache.drop(verdict.id);
     for (const { work } of unit.answers) {
       this.guarded(() => {
         if (work.lost(verdict) === 'answered') return;

@@ -4,6 +4,7 @@
  * write. When a unit loses, each of its works is judged afresh.
  */
 import { Draft } from '../kernel/draft.js';
+import { type ClosedEdge, linksOf, propagationOf } from './family-links.js';
 import { placementIndex } from './placement-index.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { routeKeyOf } from '../kernel/placement.js';
@@ -12,18 +13,30 @@ import type {
   Diagnostic,
   LedgerEntry,
   PlanVerdict,
+  RecordRead,
   RecordWrite,
   SessionRead,
   SessionWrite,
 } from '../store/commit-plan.js';
+import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
 import type { Committed } from './publisher.js';
 import type { Work } from './work.js';
 
 const NONE: readonly never[] = [];
+/** Never written to: a unit that has an edge makes a list of its own. */
+const NO_EDGES: EdgeOpened[] = [];
+const NO_CLOSED: ClosedEdge[] = [];
 
 export class Unit {
   /** Each work that joined, with what to tell it once the unit's fate is known. */
   answers: Answer[] = [];
+  /** Where it stands among the units of its batch. */
+  place = 0;
+  /** Another decision of the batch rests on it as it is. */
+  sealed = false;
+  private recordReads: Map<string, RecordRead> | null = null;
+  private opened: EdgeOpened[] = NO_EDGES;
+  private closed: ClosedEdge[] = NO_CLOSED;
   private readonly sessionReads = new Map<string, SessionRead>();
   private readonly answered = new Map<string, number>();
   private readonly ledger: LedgerEntry[] = [];
@@ -34,6 +47,7 @@ export class Unit {
     /** The record that the decisions started from; null when the unit admits it. */
     readonly base: TaskRecord | null,
     private readonly sessionWrite: SessionWrite | null,
+    private readonly ownLinks: readonly LinkWrite[] | undefined = undefined,
   ) {}
 
   static admitting(draft: Draft): Unit {
@@ -46,6 +60,11 @@ export class Unit {
 
   static ofSession(write: SessionWrite): Unit {
     return new Unit(null, null, write);
+  }
+
+  /** No record: only what the store keeps of families. */
+  static ofLinks(links: readonly LinkWrite[]): Unit {
+    return new Unit(null, null, null, links);
   }
 
   /** The work is told once the unit is committed, or at once after the batch when there is nothing to commit. */
@@ -64,6 +83,38 @@ export class Unit {
     // By attachment too: what an older stream of a session said must not pass for what its newer one may say.
     const key = `${session.sessionId}\n${String(session.attachment)}`;
     if (this.sessionReads.get(key)?.needs !== 'live') this.sessionReads.set(key, session);
+  }
+
+  /** The record of another task, as its latest decision saw it. */
+  readsRecord(read: RecordRead): void {
+    this.recordReads ??= new Map();
+    this.recordReads.set(read.taskId, read);
+  }
+
+  /** A task that is admitted waits for this one. */
+  openEdge(edge: EdgeOpened): void {
+    this.opened = [...this.opened, edge];
+  }
+
+  forgetEdges(): void {
+    this.opened = NO_EDGES;
+  }
+
+  /** It waits no more for this task; false when that was said before. */
+  closeEdge(edge: ClosedEdge): boolean {
+    if (this.closed.some(({ upstreamId }) => upstreamId === edge.upstreamId)) return false;
+    this.closed = [...this.closed, edge];
+    return true;
+  }
+
+  get closedEdges(): number {
+    return this.closed.length;
+  }
+
+  /** Whether it ends or fences a task that others follow. */
+  get hasNews(): boolean {
+    const { draft, base } = this;
+    return draft !== null && draft.events.length > 0 && propagationOf(base, draft.record) !== null;
   }
 
   /** The worker's numbers that have their answer in this batch: a refused event leaves no other trace in it. */
@@ -91,17 +142,37 @@ export class Unit {
   /** The finished plan, or null when nothing is to be written. */
   plan(): CommitPlan | null {
     const write = this.recordWrite();
-    if (write === null && this.sessionWrite === null && this.ledger.length === 0 && this.diagnostics.length === 0) {
+    const { draft, base } = this;
+    const counts = write === null && this.closed.length > 0;
+    if (
+      write === null &&
+      this.sessionWrite === null &&
+      this.ledger.length === 0 &&
+      this.diagnostics.length === 0 &&
+      this.ownLinks === undefined &&
+      !counts
+    ) {
       return null;
     }
-    const readOnly = write === null && this.base !== null;
+    // Counting a waiter's edges down presumes nothing of its record: others may count at the same time.
+    const readOnly = write === null && base !== null && !counts;
+    const { opened, closed } = this;
+    const links =
+      draft !== null && (write !== null || counts)
+        ? linksOf({ base, record: draft.record, events: draft.events, opened, closed })
+        : this.ownLinks;
     return {
-      recordReads: readOnly ? [{ taskId: this.base.admission.taskId, version: this.base.lastEvent }] : NONE,
+      recordReads: readOnly
+        ? [{ taskId: base.admission.taskId, version: base.lastEvent }]
+        : this.recordReads === null
+          ? NONE
+          : [...this.recordReads.values()],
       sessionReads: write === null ? NONE : [...this.sessionReads.values()],
       records: write === null ? NONE : [write],
       sessions: this.sessionWrite === null ? NONE : [this.sessionWrite],
       ledger: this.ledger,
       diagnostics: this.diagnostics,
+      ...(links === undefined ? {} : { links }),
     };
   }
 

@@ -138,7 +138,7 @@ function lossCause(commit: Committed): LeaseLossCause | null {
     case 'reeve.task.suspended':
       return 'suspended';
     case 'task.timed_out':
-      return 'deadline';
+      return ending.cause.actor.type === 'parent' ? 'parent' : 'deadline';
     case 'task.cancelled':
     case 'task.failed':
       return terminalLossCause(ending.cause.reason?.code);
@@ -157,6 +157,9 @@ function retryLossCause(cause: string, code: string | undefined): LeaseLossCause
 
 function terminalLossCause(code: string | undefined): LeaseLossCause {
   switch (code) {
+    case 'run.cancelled.parent':
+    case 'run.failed.parent':
+      return 'parent';
     case 'run.cancelled.grace_expired':
       return 'cancel_grace';
     case 'run.cancelled.deadline':

@@ -7,6 +7,7 @@ import { judgeCancelRequest, judgeReceipt } from './cancellation.js';
 import { Draft } from './draft.js';
 import { mayTake } from './edges.js';
 import type { TaskEvent } from './event.js';
+import { parentRefusal } from './family.js';
 import { judgeResume, judgeSkip, judgeSuspend } from './hold.js';
 import type { ClaimIntent, Guards, HandBackIntent, Intent, LeaseProof } from './intent.js';
 import { NO_GUARDS } from './intent.js';
@@ -110,6 +111,8 @@ function judgeClaim(draft: Draft, intent: ClaimIntent): Verdict {
       }),
     );
   }
+  const orphaned = parentRefusal(draft);
+  if (orphaned !== null) return refused(orphaned);
   draft.append(
     {
       type: 'reeve.task.claimed',

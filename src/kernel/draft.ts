@@ -24,6 +24,12 @@ export interface EventContext {
 
 export class Draft {
   readonly events: TaskEvent[] = [];
+  /**
+   * What the decision may know of other records, read only: the parent of an attached child (null when there is none
+   * to be found, undefined when it was not looked for), and how many attached children of this task live.
+   */
+  parent: TaskRecord | null | undefined = undefined;
+  liveChildren = 0;
 
   private constructor(
     private current: TaskRecord,
@@ -132,6 +138,9 @@ function aepTarget(body: EventBody): AepState | null {
     case 'reeve.task.checkpoint':
     case 'reeve.task.requeued':
     case 'reeve.task.ready':
+    case 'reeve.task.followed':
+    case 'reeve.task.held':
+    case 'reeve.task.dependencies_met':
     case 'reeve.task.resumed':
     case 'task.cancel.requested':
     case 'reeve.task.cancel_delivered':

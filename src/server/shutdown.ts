@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.js';
 import type { WorkStreams } from '../services/worker-service.js';
 import type { TaskFeed } from '../services/task-feed.js';
 import type { TaskStore } from '../store/task-store.js';
+import type { Propagation } from '../timers/propagation.js';
 import type { TaskTimers } from '../timers/task-timers.js';
 import type { Health } from './health.js';
 import type { Log } from './log.js';
@@ -22,6 +23,7 @@ export interface RunningParts {
   readonly dispatcher: Dispatcher;
   readonly streams: WorkStreams;
   readonly timers: TaskTimers;
+  readonly propagation: Propagation;
   readonly quiet: QuietPeriod;
   readonly feed: TaskFeed;
   readonly authority: Authority;
@@ -34,12 +36,13 @@ const CLOSE_PATIENCE_MS = 1_000;
 const GRACE_CHECK_MS = 50;
 
 export async function drain(parts: RunningParts, graceMs: number, reconnectAfterMs: number): Promise<void> {
-  const { log, clock, health, dispatcher, timers, quiet, feed, authority, store } = parts;
+  const { log, clock, health, dispatcher, timers, propagation, quiet, feed, authority, store } = parts;
   log.info({ grace_ms: graceMs }, 'stopping');
   health.notServing();
   dispatcher.beginDrain(reconnectAfterMs, graceMs);
   await graceOver(parts, graceMs);
   timers.stop();
+  propagation.stop();
   await authority.stop();
   dispatcher.stop();
   await closeStreams(parts);

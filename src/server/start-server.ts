@@ -16,6 +16,7 @@ import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
 import type { TaskStore } from '../store/task-store.js';
+import { Propagation } from '../timers/propagation.js';
 import { TaskTimers } from '../timers/task-timers.js';
 import { TokenMint } from '../wire/opaque-token.js';
 import { CallFailures } from './call-failures.js';
@@ -81,6 +82,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   const quiet = new QuietPeriod(clock);
   const dispatcher = new Dispatcher({ authority, quiet, onError: onDefect });
   const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
+  const propagation = new Propagation(authority, onDefect);
   const feed = new TaskFeed(authority);
   const tokens = new TokenMint(await store.secret());
 
@@ -93,12 +95,13 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService]);
 
-  const parts = { log, clock, server, health, dispatcher, streams, timers, quiet, feed, authority, store };
+  const parts = { log, clock, server, health, dispatcher, streams, timers, propagation, quiet, feed, authority, store };
   quiet.start();
   let port: number;
   try {
     await dispatcher.start();
     timers.start();
+    propagation.start();
     port = await listen(server, config.listen);
   } catch (error) {
     await drain(parts, 0, 0);

@@ -29,8 +29,8 @@ export class Lists {
   async list(request: ListRequest): Promise<Fields<typeof ListResponseSchema>> {
     const view = views.readOr('view', request.view, 'basic' as const);
     const command = readList(request, this.tokens);
-    const { namespace, queue, statuses, actionKinds, labels, descending, pageSize, after } = command;
-    const query = { namespace, queue, statuses, actionKinds, labels, descending, after, limit: pageSize };
+    const { namespace, queue, statuses, actionKinds, labels, parentTaskId, descending, pageSize, after } = command;
+    const query = { namespace, queue, statuses, actionKinds, labels, parentTaskId, descending, after, limit: pageSize };
     const page = valueOf(await this.authority.list(query));
     const tasks: ReturnType<typeof create<typeof TaskSchema>>[] = [];
     let room = MAX_FRAME_BYTES;

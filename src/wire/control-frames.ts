@@ -27,7 +27,8 @@ export type LossCause =
   | 'cancel_grace'
   | 'suspended'
   | 'superseded'
-  | 'released';
+  | 'released'
+  | 'parent';
 
 const lossCauses = new EnumTable<LossCause, LeaseLossCause>({
   session_expired: LeaseLossCause.SESSION_EXPIRED,
@@ -40,6 +41,7 @@ const lossCauses = new EnumTable<LossCause, LeaseLossCause>({
   suspended: LeaseLossCause.SUSPENDED,
   superseded: LeaseLossCause.SUPERSEDED,
   released: LeaseLossCause.RELEASED,
+  parent: LeaseLossCause.PARENT,
 });
 
 export interface LossToSend {

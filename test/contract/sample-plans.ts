@@ -35,6 +35,7 @@ export function joined(...plans: readonly CommitPlan[]): CommitPlan {
     sessions: plans.flatMap((plan) => plan.sessions),
     ledger: plans.flatMap((plan) => plan.ledger),
     diagnostics: plans.flatMap((plan) => plan.diagnostics),
+    links: plans.flatMap((plan) => plan.links ?? []),
   };
 }
 

@@ -198,9 +198,6 @@ describe('malformed submissions', () => {
   });
 
   const later: readonly (readonly [Submission['policy'], string])[] = [
-    [{ parent: { taskId: 'p' } }, 'policy.parent'],
-    [{ dependsOn: [{ taskId: 'd' }] }, 'policy.depends_on'],
-    [{ onUnsatisfied: 2 }, 'policy.on_unsatisfied'],
     [{ concurrencyKey: 'k' }, 'policy.concurrency_key'],
   ];
   it.each(later)('what is not served yet is said so: %j', async (policy, field) => {

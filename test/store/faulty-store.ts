@@ -162,6 +162,22 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.tasksOfSession(sessionId, afterOrder, limit));
   }
 
+  familyCounts(taskIds: readonly string[]) {
+    return this.read(() => this.inner.familyCounts(taskIds));
+  }
+
+  liveChildren(parentId: string, afterOrder: number, limit: number) {
+    return this.read(() => this.inner.liveChildren(parentId, afterOrder, limit));
+  }
+
+  waitersOf(taskId: string, generation: number, afterOrder: number, limit: number) {
+    return this.read(() => this.inner.waitersOf(taskId, generation, afterOrder, limit));
+  }
+
+  propagations(limit: number) {
+    return this.read(() => this.inner.propagations(limit));
+  }
+
   secret() {
     return this.inner.secret();
   }
