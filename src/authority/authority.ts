@@ -4,6 +4,7 @@
  * on behalf of everybody. It owns no rules (the kernel does) and no rows (the store does).
  */
 import type { Submission } from '../kernel/admission/submission.js';
+import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Clock } from '../lib/clock.js';
@@ -174,6 +175,19 @@ export class Authority {
     return this.read(taskId, async () => {
       const [task] = await this.store.loadTasks([taskId]);
       return readRecord(task ?? null, taskId);
+    });
+  }
+
+  /** What a decision on this record may know of its family, read from the store; nothing for a task without one. */
+  async familyOf(record: TaskRecord): Promise<Read<FamilyContext>> {
+    const { taskId, policy } = record.admission;
+    const link = policy.parent?.attached === true ? policy.parent : null;
+    if (link === null && !record.hasChildren) return { ok: true, value: NO_FAMILY };
+    return this.read(taskId, async () => {
+      const [counts] = record.hasChildren ? await this.store.familyCounts([taskId]) : [];
+      const [parent] = link === null ? [] : await this.store.loadTasks([link.taskId]);
+      const seen = link === null ? undefined : parent?.kind === 'task' ? parent.record : null;
+      return { ok: true, value: { parent: seen, liveChildren: counts?.liveChildren ?? 0 } };
     });
   }
 

@@ -3,7 +3,7 @@
  * what a batch ends or fences are judged into the same batch, level by level, up to a bound. What is beyond it, or
  * could not be read, is left to the propagation that the fact itself has committed.
  */
-import type { Propagation, ChildRow, WaiterRow } from '../store/family-rows.js';
+import type { Propagation } from '../store/family-rows.js';
 import type { TaskStore } from '../store/task-store.js';
 import type { Batch } from './batch.js';
 import type { BatchRecords } from './batch-records.js';
@@ -32,7 +32,8 @@ export async function tellFollowers(
     if (row === null) continue;
     if (room <= 0 || lookUps <= 0) return;
     lookUps -= 1;
-    const follows = await followsOf(store, row, 0, room);
+    const children = await childrenOf(store, row, 0, room);
+    const follows = [...children, ...(await waitersOf(store, row, 0, room - children.length))];
     room -= follows.length;
     for (const { follow } of follows) records.need(follow.taskId);
     await records.load();
@@ -46,42 +47,29 @@ export interface FollowRow {
   readonly order: number;
 }
 
-/** Those who are to be told of a fact: its attached children first, then, of an end, its waiters. Throws StoreError. */
-export async function followsOf(
-  store: TaskStore,
-  row: Propagation,
-  afterOrder: number,
-  limit: number,
-): Promise<readonly FollowRow[]> {
-  const children = (await childrenOf(store, row, afterOrder, limit)).map(childFollow);
-  if (children.length >= limit) return children;
-  return [...children, ...(await waitersOf(store, row, afterOrder, limit - children.length))];
-}
-
-export function childrenOf(
+/** Attached children that live. Throws StoreError. */
+export async function childrenOf(
   store: TaskStore,
   { taskId }: Propagation,
   afterOrder: number,
   limit: number,
-): Promise<readonly ChildRow[]> {
-  return store.liveChildren(taskId, afterOrder, limit);
+): Promise<readonly FollowRow[]> {
+  const rows = await store.liveChildren(taskId, afterOrder, limit);
+  return rows.map((row) => ({ follow: { kind: 'child', taskId: row.taskId }, order: row.order }));
 }
 
+/** Who waits for the end that this is; nobody waits for a cancel request. Throws StoreError. */
 export async function waitersOf(
   store: TaskStore,
   { taskId, generation, outcome }: Propagation,
   afterOrder: number,
   limit: number,
 ): Promise<readonly FollowRow[]> {
-  if (outcome === 'cancel_requested') return [];
+  if (outcome === 'cancel_requested' || limit <= 0) return [];
   const rows = await store.waitersOf(taskId, generation, afterOrder, limit);
-  return rows.map((row: WaiterRow) => {
+  return rows.map((row) => {
     const { condition, unsatisfied, order } = row;
     const follow = { upstreamId: taskId, generation, outcome, condition, unsatisfied } as const;
     return { follow: { kind: 'waiter', taskId: row.taskId, ...follow }, order };
   });
-}
-
-export function childFollow({ taskId, order }: ChildRow): FollowRow {
-  return { follow: { kind: 'child', taskId }, order };
 }

@@ -22,12 +22,19 @@ export interface EventContext {
   readonly generation?: number;
 }
 
-export class Draft {
+/**
+ * What a decision may know of other records, read only: the parent of an attached child (null when there is none to be
+ * found, undefined when it was not looked for), and how many attached children of this task live.
+ */
+export interface FamilyContext {
+  readonly parent: TaskRecord | null | undefined;
+  readonly liveChildren: number;
+}
+
+export const NO_FAMILY: FamilyContext = { parent: undefined, liveChildren: 0 };
+
+export class Draft implements FamilyContext {
   readonly events: TaskEvent[] = [];
-  /**
-   * What the decision may know of other records, read only: the parent of an attached child (null when there is none
-   * to be found, undefined when it was not looked for), and how many attached children of this task live.
-   */
   parent: TaskRecord | null | undefined = undefined;
   liveChildren = 0;
 

@@ -14,7 +14,7 @@ import { allowedIntents } from './allowed-intents.js';
 import type { CallContext } from './call.js';
 import { type IntentResult, resultOf } from './intent-answers.js';
 import type { Intents } from './intents.js';
-import type { TaskViews } from './task-views.js';
+import { type TaskViews, valueOf } from './task-views.js';
 
 type Response = Fields<typeof TransitionResponseSchema>;
 
@@ -70,7 +70,7 @@ export class Transitions {
       currentStatus: statuses.value(result.currentStatus),
       task: await this.views.show(record, view),
       ...(fact ?? {}),
-      allowed: allowedIntents(record, proof, this.authority.now()),
+      allowed: allowedIntents(record, proof, this.authority.now(), valueOf(await this.authority.familyOf(record))),
     };
   }
 }

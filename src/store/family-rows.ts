@@ -39,6 +39,11 @@ export interface Propagation {
   readonly eventNumber: number;
 }
 
+/** As it is read: with the admission order of its task, which with the generation is the position to continue from. */
+export interface StoredPropagation extends Propagation {
+  readonly order: number;
+}
+
 export interface EdgeOpened {
   readonly kind: 'edge_opened';
   readonly upstreamId: string;

@@ -6,7 +6,7 @@
 import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
-import type { ChildRow, FamilyCounts, Propagation, WaiterRow } from './family-rows.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
 
 /** A record as it was read, or the fact that what is stored cannot be trusted. */
@@ -123,8 +123,8 @@ export interface TaskStore {
   liveChildren(parentId: string, afterOrder: number, limit: number): Promise<readonly ChildRow[]>;
   /** Open edges from this generation to the tasks that wait for it, in admission order of those, after the one given. */
   waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): Promise<readonly WaiterRow[]>;
-  /** What was committed and not yet told to all who follow; in no promised order. */
-  propagations(limit: number): Promise<readonly Propagation[]>;
+  /** What was committed and not yet told to all who follow, by task and generation, after the one given. */
+  propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]>;
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;

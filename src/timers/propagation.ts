@@ -5,14 +5,16 @@
  */
 import type { Authority } from '../authority/authority.js';
 import type { Follow } from '../authority/follow-work.js';
-import { type FollowRow, childFollow, childrenOf, waitersOf } from '../authority/followers.js';
+import { type FollowRow, childrenOf, waitersOf } from '../authority/followers.js';
 import { propagationOf } from '../authority/family-links.js';
 import type { Timer } from '../lib/clock.js';
-import type { Propagation as Row } from '../store/family-rows.js';
+import type { Propagation as Row, StoredPropagation } from '../store/family-rows.js';
 
-/** Rows that another process left behind, or that could not be worked off, are looked for this often. */
+/** Rows that another process left behind are looked for this often. */
 const POLL_PERIOD_MS = 1_000;
-const ROWS_PER_SCAN = 256;
+/** What could not be worked off (a lost race, a damaged record) is tried again this much later, not at once for ever. */
+const LEFTOVER_PERIOD_MS = 250;
+const ROWS_PER_PAGE = 256;
 /** Followers told at a time: their writes share transactions, and leave room for others. */
 const FOLLOWERS_PER_STEP = 256;
 
@@ -54,34 +56,40 @@ export class Propagation {
   }
 
   private async run(): Promise<void> {
+    let sleepMs = POLL_PERIOD_MS;
     try {
       while (this.wanted && !this.stopped) {
         this.wanted = false;
-        if (await this.workOff()) this.wanted = true;
+        sleepMs = (await this.workOff()) ? POLL_PERIOD_MS : LEFTOVER_PERIOD_MS;
       }
     } catch (error) {
       this.onError(error);
     } finally {
       this.running = false;
-      if (!this.stopped) this.timer = this.authority.clock.after(POLL_PERIOD_MS, () => this.wake());
+      if (!this.stopped) this.timer = this.authority.clock.after(sleepMs, () => this.wake());
     }
   }
 
-  /** True when there may be more than one scan brings, and something of it was ended. */
+  /** Goes through every row once, past those that could not be worked off; false when there were any. */
   private async workOff(): Promise<boolean> {
-    const rows = await this.authority.store.propagations(ROWS_PER_SCAN);
-    let ended = 0;
-    for (const row of rows) {
-      if (this.stopped) return false;
-      if ((await this.tell(row)) && (await this.authority.endPropagation(row)) === 'done') ended += 1;
+    let all = true;
+    for (let after: StoredPropagation | null = null; ;) {
+      const page: readonly StoredPropagation[] = await this.authority.store.propagations(after, ROWS_PER_PAGE);
+      for (const row of page) {
+        if (this.stopped) return false;
+        const ended = (await this.tell(row)) && (await this.authority.endPropagation(rowOf(row))) === 'done';
+        if (!ended) all = false;
+      }
+      const last = page[page.length - 1];
+      if (last === undefined || page.length < ROWS_PER_PAGE) return all;
+      after = last;
     }
-    return rows.length === ROWS_PER_SCAN && ended > 0;
   }
 
   /** Once through all who follow; false when one of them could not be told. */
   private async tell(row: Row): Promise<boolean> {
     const { store } = this.authority;
-    const children: Pages = async (after) => (await childrenOf(store, row, after, FOLLOWERS_PER_STEP)).map(childFollow);
+    const children: Pages = (after) => childrenOf(store, row, after, FOLLOWERS_PER_STEP);
     const waiters: Pages = (after) => waitersOf(store, row, after, FOLLOWERS_PER_STEP);
     const allChildren = await this.tellPages(children);
     return (await this.tellPages(waiters)) && allChildren;
@@ -103,4 +111,8 @@ export class Propagation {
   private async tellOne(follow: Follow): Promise<boolean> {
     return (await this.authority.follow(follow)) === 'done';
   }
+}
+
+function rowOf({ taskId, generation, outcome, eventNumber }: StoredPropagation): Row {
+  return { taskId, generation, outcome, eventNumber };
 }

@@ -26,7 +26,7 @@ async function assertSettled(world: World, taskIds: readonly string[]): Promise<
   await world.clock.advance(2_000);
   await until(() => world.errors.length === 0, 'no errors');
   await world.settle();
-  expect(await world.real.propagations(10)).toEqual([]);
+  expect(await world.real.propagations(null, 10)).toEqual([]);
   await world.assertHistories(taskIds);
 }
 
@@ -274,7 +274,7 @@ describe('propagation beyond the bound', () => {
     const first = world.cancel(idOf(root));
     expect(await first).toMatchObject({ kind: 'applied' });
     let kills = 0;
-    for (let commits = 0; (await world.real.propagations(1)).length > 0 && kills < 50; commits += 1) {
+    for (let commits = 0; (await world.real.propagations(null, 1)).length > 0 && kills < 50; commits += 1) {
       world.kill();
       world = await world.replica({ dispatcher: null });
       world.probe.failAfter(commits % 3, 'unavailable');

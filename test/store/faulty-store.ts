@@ -3,6 +3,7 @@
 // Faults are queued: each commit takes the next one, and runs clean when there is none.
 
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
+import type { StoredPropagation } from '../../src/store/family-rows.js';
 import { StoreError } from '../../src/store/store-error.js';
 import type { ListQuery, DueTask, ReadyPosition, TaskStore } from '../../src/store/task-store.js';
 
@@ -174,8 +175,8 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.waitersOf(taskId, generation, afterOrder, limit));
   }
 
-  propagations(limit: number) {
-    return this.read(() => this.inner.propagations(limit));
+  propagations(after: StoredPropagation | null, limit: number) {
+    return this.read(() => this.inner.propagations(after, limit));
   }
 
   secret() {

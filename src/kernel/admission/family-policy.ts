@@ -50,6 +50,11 @@ export function resolveFamily(input: {
   if (problem !== null) return problem;
   const dependsOn = resolveDependencies(input.dependsOn ?? NONE);
   if (!dependsOn.ok) return dependsOn;
+  // Its parent cannot complete while it lives: neither would ever end.
+  const deadlock = parent?.attached ? dependsOn.value.findIndex(({ taskId }) => taskId === parent.taskId) : -1;
+  if (deadlock >= 0) {
+    return malformed(`depends_on[${String(deadlock)}].task_id`, 'an attached child does not wait for its parent');
+  }
   return accepted({ parent, dependsOn: dependsOn.value, onUnsatisfied: input.onUnsatisfied ?? 'skip' });
 }
 

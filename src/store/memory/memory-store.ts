@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
-import type { ChildRow, FamilyCounts, Propagation, WaiterRow } from '../family-rows.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
 import { sessionAfter } from '../session-guards.js';
@@ -210,9 +210,16 @@ class MemoryStore implements TaskStore {
     }));
   }
 
-  async propagations(limit: number): Promise<readonly Propagation[]> {
+  async propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]> {
     this.assertOpen();
-    return [...this.tables.family.propagations.values()].slice(0, limit);
+    return [...this.tables.family.propagations.values()]
+      .map((row) => ({ ...row, order: this.tables.tasks.get(row.taskId)?.order ?? 0 }))
+      .sort((left, right) => left.order - right.order || left.generation - right.generation)
+      .filter(
+        (row) =>
+          after === null || row.order > after.order || (row.order === after.order && row.generation > after.generation),
+      )
+      .slice(0, limit);
   }
 
   secret(): Promise<string> {

@@ -11,7 +11,7 @@ import {
   type FamilyCounts,
   type LinkWrite,
   NO_COUNTS,
-  type Propagation,
+  type StoredPropagation,
   type WaiterRow,
 } from '../family-rows.js';
 import type { KnownTasks } from './known-tasks.js';
@@ -61,13 +61,16 @@ export class FamilyTables implements FamilyView {
     }));
   }
 
-  propagations(limit: number): Propagation[] {
-    return this.statements.propagations.all(limit).map(([taskId, generation, outcome, eventNumber]) => ({
-      taskId,
-      generation,
-      outcome: nameOf(OUTCOMES, outcome, 'outcome'),
-      eventNumber,
-    }));
+  propagations(after: StoredPropagation | null, limit: number): StoredPropagation[] {
+    return this.statements.propagations
+      .all(after?.order ?? 0, after?.generation ?? 0, limit)
+      .map(([order, taskId, generation, outcome, eventNumber]) => ({
+        order,
+        taskId,
+        generation,
+        outcome: nameOf(OUTCOMES, outcome, 'outcome'),
+        eventNumber,
+      }));
   }
 
   write(link: LinkWrite): void {
@@ -183,9 +186,10 @@ function familyStatements(db: Database) {
     ),
     endPropagation: db.prepare<[Order, number]>('DELETE FROM propagations WHERE task_order = ? AND generation = ?'),
     propagations: db
-      .prepare<[number], [string, number, number, number]>(
-        `SELECT t.task_id, p.generation, p.outcome, p.event_number FROM propagations p
-         JOIN tasks t ON t.task_order = p.task_order ORDER BY p.task_order, p.generation LIMIT ?`,
+      .prepare<[Order, number, number], [Order, string, number, number, number]>(
+        `SELECT p.task_order, t.task_id, p.generation, p.outcome, p.event_number FROM propagations p
+         JOIN tasks t ON t.task_order = p.task_order
+         WHERE (p.task_order, p.generation) > (?, ?) ORDER BY p.task_order, p.generation LIMIT ?`,
       )
       .raw(),
   };

@@ -2,7 +2,7 @@
  * What the store and its threads say to each other. Each thread answers its requests one by one, in the order in which
  * they came, so an answer needs no name. Everything here survives a structured clone.
  */
-import type { ChildRow, FamilyCounts, Propagation, WaiterRow } from '../family-rows.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { Diagnostic, LedgerEntry, SessionRow } from '../commit-plan.js';
 import type { StoreFailure } from '../store-error.js';
 import type { HistoryRow, TaskRow } from '../stored-row.js';
@@ -30,7 +30,7 @@ export interface WriterCalls {
   familyCounts(taskIds: readonly string[]): FamilyCounts[];
   liveChildren(parentId: string, afterOrder: number, limit: number): ChildRow[];
   waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): WaiterRow[];
-  propagations(limit: number): Propagation[];
+  propagations(after: StoredPropagation | null, limit: number): StoredPropagation[];
   /** Checkpoints and closes; the thread ends after its answer. */
   close(): null;
 }

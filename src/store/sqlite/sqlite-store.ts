@@ -3,7 +3,7 @@
  * decoded; no database is touched on this thread, so a slow sync stalls neither streams nor leases.
  */
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
-import type { ChildRow, FamilyCounts, Propagation, WaiterRow } from '../family-rows.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed } from '../plan-shape.js';
 import { StoreError } from '../store-error.js';
@@ -143,8 +143,8 @@ class SqliteStore implements TaskStore {
     return this.writer.call('waitersOf', taskId, generation, afterOrder, limit);
   }
 
-  propagations(limit: number): Promise<readonly Propagation[]> {
-    return this.writer.call('propagations', limit);
+  propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]> {
+    return this.writer.call('propagations', after, limit);
   }
 
   secret(): Promise<string> {

@@ -48,7 +48,7 @@ function openWriter(
     liveChildren: (parentId, afterOrder, limit) => writer.family.liveChildren(parentId, afterOrder, limit),
     waitersOf: (taskId, generation, afterOrder, limit) =>
       writer.family.waitersOf(taskId, generation, afterOrder, limit),
-    propagations: (limit) => writer.family.propagations(limit),
+    propagations: (after, limit) => writer.family.propagations(after, limit),
     close: () => {
       db.pragma('wal_checkpoint(TRUNCATE)');
       db.close();
