@@ -113,10 +113,11 @@ async function storm(seed: number, open: () => Promise<World>): Promise<{ world:
     const fault = pick(FAULTS);
     if (fault !== undefined && random.chance() < 0.6) (random.chance() < 0.5 ? world : other).probe.failNext(fault);
     await world.settle();
-    if (random.chance() < 0.3) {
+    const death = random.chance();
+    if (death < 0.3) {
       other.kill();
       other = await world.replica({ dispatcher: null });
-    } else if (random.chance() < 0.3) {
+    } else if (death < 0.5) {
       world.kill();
       world = await other.replica();
     }
