@@ -63,6 +63,28 @@ describe('a claim of a child that is on its way to the store', () => {
   });
 });
 
+describe('the completion of a parent that is on its way to the store', () => {
+  it('is lost when another process admits a child first: the write checks the count', async () => {
+    const world = await World.open();
+    const parent = await world.admit('parent', { queue: 'parents' });
+    const worker = await openWorker(world, { serves: subscription({ queues: ['parents'] }) });
+    await world.settle();
+    await worker.say(idOf(parent), 'accepted', 'started');
+    const other = await world.replica({ dispatcher: null });
+    const first = await other.admit('first', { policy: { parent: under(parent) } });
+    await other.cancel(idOf(first));
+    // It learns that it has children, and that none of them lives.
+    await worker.say(idOf(parent), 'progress');
+    const held = world.probe.hold();
+    const completing = worker.say(idOf(parent), 'completed');
+    await held;
+    await other.admit('second', { policy: { parent: under(parent) } });
+    world.probe.release();
+    expect(await completing).toMatchObject({ refused: [{ refusal: { reason: 'CHILDREN_ACTIVE' } }] });
+    expect((await world.stored(idOf(parent))).status).toBe('running');
+  });
+});
+
 describe('a plain task', () => {
   it('costs no read and no link more than without families', async () => {
     const world = await World.open();
