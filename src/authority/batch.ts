@@ -15,6 +15,9 @@ import type { Work } from './work.js';
 export type Located =
   { readonly kind: 'unit'; readonly unit: Unit } | { readonly kind: 'refused'; readonly refusal: Refusal };
 
+/** Tasks on which a batch notes their first follower: each is a plan more than the works of the batch make. */
+export const MAX_NOTES_PER_BATCH = 256;
+
 /** What was read for this batch: a record, or why there is none. */
 export type Loaded = TaskRecord | { readonly damaged: string } | null;
 
@@ -23,6 +26,7 @@ export class Batch {
   private readonly byTask = new Map<string, Unit>();
   private readonly byKey = new Map<string, Unit>();
   private places = 0;
+  private notes = 0;
   private reordered = false;
 
   constructor(
@@ -81,6 +85,13 @@ export class Batch {
     }
     reader.readsRecord({ taskId, version: record.lastEvent });
     return record;
+  }
+
+  /** Whether there is room for so many notes of first followers; a batch has room for those of any one admission. */
+  takeNotes(count: number): boolean {
+    if (this.notes + count > MAX_NOTES_PER_BATCH) return false;
+    this.notes += count;
+    return true;
   }
 
   /** Whether changing this task again would undo what another decision, or the telling of its followers, rests on. */

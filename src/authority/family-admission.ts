@@ -28,7 +28,7 @@ const NOBODY: readonly string[] = [];
 
 export type Family =
   | { readonly kind: 'found'; readonly parent: TaskRecord | null; readonly upstream: readonly Upstream[] }
-  /** Another decision of this batch rests on a task that would have to be changed: the next batch judges it. */
+  /** Another decision of this batch rests on a task that would have to be changed, or it is full: the next judges it. */
   | { readonly kind: 'later' }
   /** `about`: the task whose record says so. */
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly about: string };
@@ -56,6 +56,7 @@ export function findFamily(batch: Batch, { parent: link, dependsOn }: TaskPolicy
     if (found.draft !== null) notes.push([found.draft, 'waiter']);
     upstream.push({ ...dependency, record: found.record });
   }
+  if (!batch.takeNotes(notes.length)) return { kind: 'later' };
   for (const [draft, by] of notes) noteFollower(draft, by, cause);
   return { kind: 'found', parent, upstream };
 }

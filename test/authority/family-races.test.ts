@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { ParentLink } from '../../src/kernel/admission/family-policy.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
 import { isTerminal } from '../../src/kernel/status.js';
+import { MAX_PLANS_PER_BATCH } from '../../src/store/commit-plan.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import { temporaryFolder } from '../contract/engines.js';
 import { SeededRandom } from '../support/seeded-random.js';
@@ -82,6 +83,23 @@ describe('the completion of a parent that is on its way to the store', () => {
     world.probe.release();
     expect(await completing).toMatchObject({ refused: [{ refusal: { reason: 'CHILDREN_ACTIVE' } }] });
     expect((await world.stored(idOf(parent))).status).toBe('running');
+  });
+});
+
+describe('one batch of admissions', () => {
+  it('whose 300 tasks wait for 6,000 others that nobody followed before stays within one transaction', async () => {
+    const world = await World.open({ dispatcher: null, timers: 'stopped' });
+    const upstream = await Promise.all(Array.from({ length: 6_000 }, (_, n) => world.admit(`upstream ${String(n)}`)));
+    const waiters = await Promise.all(
+      Array.from({ length: 300 }, (_, n) => {
+        const named = upstream.slice(n * 20, n * 20 + 20).map((record) => ({ taskId: idOf(record) }));
+        const dependsOn = named.map(({ taskId }) => ({ taskId, condition: 'succeeded' as const }));
+        return world.admit(`waiter ${String(n)}`, { policy: { dependsOn } });
+      }),
+    );
+    expect(new Set(waiters.map(({ status }) => status))).toEqual(new Set(['waiting_dependency']));
+    expect(world.fatals).toEqual([]);
+    expect(Math.max(...world.probe.batches.map(({ plans }) => plans.length))).toBeLessThanOrEqual(MAX_PLANS_PER_BATCH);
   });
 });
 
