@@ -51,6 +51,8 @@ export interface CommitterOptions {
 export class Committer {
   private waiting: Waiting[] = [];
   private waitingBytes = 0;
+  /** Works of the batch in the making that the next one judges first: what came after them stays behind them. */
+  private postponed: Waiting[] = [];
   private running = false;
   private claimsWanted = false;
   private stopped = false;
@@ -174,7 +176,15 @@ export class Committer {
     for (const { work, judgements: judged } of taken) if (!spoiled.has(work)) this.judge(work, batch, judged);
     await this.tellFollowers(batch, records);
     await this.claim(batch, records, judgements);
+    this.putPostponedFirst();
     await this.commit(batch, judgements);
+  }
+
+  private putPostponedFirst(): void {
+    if (this.postponed.length === 0) return;
+    for (const { work } of this.postponed) this.waitingBytes += work.weightBytes;
+    this.waiting = [...this.postponed, ...this.waiting];
+    this.postponed = [];
   }
 
   /** Loads the records that the works need and the cache lacks, and what else they ask for. */
@@ -210,7 +220,7 @@ export class Committer {
   private judge(work: Work, batch: Batch, judged: number): void {
     try {
       const sealed = work.taskId !== null && batch.isSealed(work.taskId);
-      if (sealed || work.judge(batch) === 'later') this.await(work, judged);
+      if (sealed || work.judge(batch) === 'later') this.postponed.push({ work, judgements: judged });
     } catch (error) {
       // A defect in one rule must not stop the others; what it left behind in a draft is not trusted.
       this.options.onDefect(error);

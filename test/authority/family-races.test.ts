@@ -86,6 +86,34 @@ describe('the completion of a parent that is on its way to the store', () => {
   });
 });
 
+describe('a worker of a parent whose batch has been read by a child', () => {
+  it('keeps the order of its words: what waits for the next batch comes before what came later', async () => {
+    const world = await World.open({ timers: 'stopped' });
+    const parent = await world.admit('parent');
+    const child = await world.admit('child', { policy: { parent: under(parent) } });
+    const other = await world.admit('other', { queue: 'nobody' });
+    const worker = await openWorker(world, { slots: 2, serves: subscription({ queues: ['default'] }) });
+    await world.settle();
+    for (const record of [parent, child]) await worker.say(idOf(record), 'accepted', 'started');
+    const held = world.probe.hold();
+    const blocker = world.submit('blocker', { queue: 'nobody' });
+    await held;
+    const said = [parent, child, parent].map((record) => worker.say(idOf(record), 'progress'));
+    const real = world.real.findLedgerEntry.bind(world.real);
+    world.real.findLedgerEntry = async (...args) => {
+      // After the batch was taken, before it is judged.
+      said.push(worker.say(idOf(parent), 'progress'));
+      return real(...args);
+    };
+    const suspend = { kind: 'suspend', lease: null, cause: causeOf('operator') } as const;
+    const keyed = world.apply({ taskId: idOf(other), key: { key: 'op', contentHash: 'sha256:00' }, intent: suspend });
+    world.probe.release();
+    await Promise.all([blocker, keyed]);
+    expect(said).toHaveLength(4);
+    for (const outcome of await Promise.all(said)) expect(outcome).toMatchObject({ kind: 'judged', refused: [] });
+  });
+});
+
 describe('one batch of admissions', () => {
   it('whose 300 tasks wait for 6,000 others that nobody followed before stays within one transaction', async () => {
     const world = await World.open({ dispatcher: null, timers: 'stopped' });
