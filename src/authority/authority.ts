@@ -4,18 +4,22 @@
  * on behalf of everybody. It owns no rules (the kernel does) and no rows (the store does).
  */
 import type { Submission } from '../kernel/admission/submission.js';
+import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
+import type { Propagation } from '../store/family-rows.js';
 import { StoreError } from '../store/store-error.js';
 import type { ListPage, ListQuery, StoredEvent, StoredTask, TaskStore } from '../store/task-store.js';
 import { taskNotFound } from './batch.js';
 import type { ClaimSource } from './claim-source.js';
 import { Committer } from './committer.js';
+import { type Follow, FollowWork, type Followed } from './follow-work.js';
 import { type IntentAnswer, type IntentRequest, IntentWork } from './intent-work.js';
 import { LeaseTokens } from './lease-tokens.js';
+import { PropagatedWork } from './propagated-work.js';
 import { type CommitListener, Publisher } from './publisher.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
@@ -136,7 +140,11 @@ export class Authority {
     this.committer.enqueue(
       new SubmitWork(
         submission,
-        { newId: this.newId, resolveDuplicate: (work, taskId) => this.resolveDuplicate(work, taskId) },
+        {
+          newId: this.newId,
+          resolveDuplicate: (work, taskId) => this.resolveDuplicate(work, taskId),
+          refuseUnlessKnown: (work, refusal) => this.refuseUnlessKnown(work, refusal),
+        },
         this.once(settle),
       ),
     );
@@ -155,6 +163,16 @@ export class Authority {
     this.committer.enqueue(new ReportWork(request, this.once(settle)));
   }
 
+  /** Tells one follower of a task what became of that task (section 8). */
+  follow(follow: Follow): Promise<Followed> {
+    return new Promise((resolve) => this.committer.enqueue(new FollowWork(follow, resolve)));
+  }
+
+  /** All who follow were told; `again` when a later fact took its place meanwhile. */
+  endPropagation(row: Propagation): Promise<Followed> {
+    return new Promise((resolve) => this.committer.enqueue(new PropagatedWork(row, resolve)));
+  }
+
   /** Changes a session; `lost` when its guard did not hold. */
   writeSession(write: SessionWrite): Promise<SessionAnswer> {
     return new Promise((resolve) => this.committer.enqueue(new SessionWork(write, resolve)));
@@ -167,6 +185,19 @@ export class Authority {
     return this.read(taskId, async () => {
       const [task] = await this.store.loadTasks([taskId]);
       return readRecord(task ?? null, taskId);
+    });
+  }
+
+  /** What a decision on this record may know of its family, read from the store; nothing for a task without one. */
+  async familyOf(record: TaskRecord): Promise<Read<FamilyContext>> {
+    const { taskId, policy } = record.admission;
+    const link = policy.parent?.attached === true ? policy.parent : null;
+    if (link === null && !record.hasChildren) return { ok: true, value: NO_FAMILY };
+    return this.read(taskId, async () => {
+      const [counts] = record.hasChildren ? await this.store.familyCounts([taskId]) : [];
+      const [parent] = link === null ? [] : await this.store.loadTasks([link.taskId]);
+      const seen = link === null ? undefined : parent?.kind === 'task' ? parent.record : null;
+      return { ok: true, value: { parent: seen, liveChildren: counts?.liveChildren ?? 0 } };
     });
   }
 
@@ -213,7 +244,8 @@ export class Authority {
   /** Refuses new work and resolves once all that was accepted is committed and answered. Leaves the store open. */
   async stop(): Promise<void> {
     await this.committer.stop();
-    await Promise.all(this.resolving);
+    // A refusal that turns out to be a replay resolves in a second step.
+    while (this.resolving.size > 0) await Promise.all(this.resolving);
     this.stopped = true;
   }
 
@@ -230,6 +262,16 @@ export class Authority {
       else work.refuse(original.refusal);
     });
     this.resolving.add(resolved);
+  }
+
+  private refuseUnlessKnown(work: SubmitWork, refusal: Refusal): void {
+    const { namespace, idempotencyKey } = work.submission;
+    const looked = this.findTaskId(namespace, idempotencyKey).then((known) => {
+      this.resolving.delete(looked);
+      if (known.ok) this.resolveDuplicate(work, known.value);
+      else work.refuse(known.refusal.reason === 'TASK_NOT_FOUND' ? refusal : known.refusal);
+    });
+    this.resolving.add(looked);
   }
 
   /** A callback that fails harms nobody else, and is not called again. */

@@ -3,15 +3,20 @@
  * same thing chain. Every record comes from the cache, which for a process that is alone on its store is the store.
  */
 import type { Draft } from '../kernel/draft.js';
+import { followParent } from '../kernel/family.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { SessionWrite } from '../store/commit-plan.js';
+import type { LinkWrite } from '../store/family-rows.js';
 import { recordDamaged } from './store-refusal.js';
-import { RecordUnit, SessionUnit, type Unit } from './unit.js';
+import { LinksUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
 import type { Work } from './work.js';
 
 export type Located =
   { readonly kind: 'unit'; readonly unit: RecordUnit } | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Tasks on which a batch notes their first follower: each is a plan more than the works of the batch make. */
+export const MAX_NOTES_PER_BATCH = 256;
 
 /** What was read for this batch: a record, or why there is none. */
 export type Loaded = TaskRecord | { readonly damaged: string } | null;
@@ -20,24 +25,89 @@ export class Batch {
   readonly units: Unit[] = [];
   private readonly byTask = new Map<string, RecordUnit>();
   private readonly byKey = new Map<string, RecordUnit>();
+  private places = 0;
+  private notes = 0;
+  private reordered = false;
 
   constructor(
     /** Epoch ms, the store's clock; one moment for the whole batch. */
     readonly now: number,
     private readonly loaded: (taskId: string) => Loaded | undefined,
+    private readonly liveChildren: (taskId: string) => number,
   ) {}
 
-  /** The unit of a task that exists, begun from its record when this batch has not touched it yet. */
+  /**
+   * The unit of a task that exists, begun from its record when this batch has not touched it yet. An attached child is
+   * first brought to where its parent is, whatever it was looked for.
+   */
   locate(taskId: string): Located {
     const known = this.byTask.get(taskId);
-    if (known !== undefined) return { kind: 'unit', unit: known };
+    if (known !== undefined) return this.caughtUp(known);
     const record = this.loaded(taskId);
     if (record === undefined || record === null) return { kind: 'refused', refusal: taskNotFound(taskId) };
     if ('damaged' in record) return { kind: 'refused', refusal: recordDamaged(taskId) };
     const unit = RecordUnit.changing(record, this.now);
-    this.units.push(unit);
+    if (record.hasChildren) unit.draft.liveChildren = this.liveChildren(taskId);
+    this.add(unit);
     this.byTask.set(taskId, unit);
+    return this.caughtUp(unit);
+  }
+
+  private caughtUp(unit: RecordUnit): Located {
+    const { draft } = unit;
+    const parent = draft.record.admission.policy.parent;
+    if (parent?.attached === true && !unit.sealed) {
+      draft.parent = this.read(unit, parent.taskId);
+      followParent(draft);
+    }
     return { kind: 'unit', unit };
+  }
+
+  /** The record of a task as this batch leaves it so far. */
+  peek(taskId: string): Loaded {
+    return this.byTask.get(taskId)?.draft.record ?? this.loaded(taskId) ?? null;
+  }
+
+  /**
+   * Reads another task's record for a decision: its write checks that it was so. Where this batch changes that task the
+   * reader comes after it, and what was read is sealed. Null: there is none that can be trusted.
+   */
+  read(reader: RecordUnit, taskId: string): TaskRecord | null {
+    const record = this.peek(taskId);
+    if (record === null || 'damaged' in record) return null;
+    const unit = this.byTask.get(taskId);
+    if (unit !== undefined) {
+      unit.sealed = true;
+      if (reader.place < unit.place) {
+        reader.place = this.places++;
+        this.reordered = true;
+      }
+    }
+    reader.readsRecord({ taskId, version: record.lastEvent });
+    return record;
+  }
+
+  /** Whether there is room for so many notes of first followers; a batch has room for those of any one admission. */
+  takeNotes(count: number): boolean {
+    if (this.notes + count > MAX_NOTES_PER_BATCH) return false;
+    this.notes += count;
+    return true;
+  }
+
+  /** Whether changing this task again would undo what another decision, or the telling of its followers, rests on. */
+  isSealed(taskId: string): boolean {
+    const unit = this.byTask.get(taskId);
+    return unit !== undefined && (unit.sealed || unit.hasNews);
+  }
+
+  /** The units in the order in which they are to be committed. */
+  inOrder(): readonly Unit[] {
+    return this.reordered ? this.units.toSorted((left, right) => left.place - right.place) : this.units;
+  }
+
+  private add(unit: Unit): void {
+    unit.place = this.places++;
+    this.units.push(unit);
   }
 
   /** The unit of a task that this batch has admitted or changed already. */
@@ -57,7 +127,7 @@ export class Batch {
   admit(draft: Draft, id: 'made' | 'wanted'): RecordUnit {
     const { taskId, namespace, idempotencyKey } = draft.record.admission;
     const unit = RecordUnit.admitting(draft);
-    this.units.push(unit);
+    this.add(unit);
     if (id === 'made' || !this.isKnown(taskId)) this.byTask.set(taskId, unit);
     this.byKey.set(admissionKey(namespace, idempotencyKey), unit);
     return unit;
@@ -74,9 +144,15 @@ export class Batch {
     for (const { work } of unit.answers) again(work);
   }
 
+  writeLinks(links: readonly LinkWrite[]): LinksUnit {
+    const unit = new LinksUnit(links);
+    this.add(unit);
+    return unit;
+  }
+
   writeSession(write: SessionWrite): SessionUnit {
     const unit = new SessionUnit(write);
-    this.units.push(unit);
+    this.add(unit);
     return unit;
   }
 

@@ -14,28 +14,19 @@ import { BatchRecords } from './batch-records.js';
 import { type ClaimSource, NO_CLAIMS } from './claim-source.js';
 import { ClaimWork } from './claim-work.js';
 import { commitBatch } from './commit-outcome.js';
+import { FollowWork } from './follow-work.js';
+import { tellFollowers } from './followers.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
 import { commitRefusal, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
 import type { Unit } from './unit.js';
+import { type Waiting, WaitingWorks } from './waiting-works.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
 
-/** Works waiting for a batch; beyond it callers are told OVERLOADED. */
-export const MAX_WAITING_WORKS = 32_768;
-export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
-/** A batch ends when its works weigh so much, so that what comes next does not wait for all that is waiting. */
-export const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** Records read for claims before they are judged, and how much of them one batch takes in. */
 const CLAIMS_PER_LOAD = 128;
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
-/** Works judged into one batch; leaves room for the claims that follow from them. */
-const MAX_WORKS_PER_BATCH = MAX_PLANS_PER_BATCH / 2;
 const OVERLOAD_RETRY_MS = 250;
-
-interface Waiting {
-  readonly work: Work;
-  readonly judgements: number;
-}
 
 export interface CommitterOptions {
   readonly store: TaskStore;
@@ -52,9 +43,7 @@ export interface CommitterOptions {
 }
 
 export class Committer {
-  private waiting: Waiting[] = [];
-  private urgent: Waiting[] = [];
-  private waitingBytes = 0;
+  private readonly works = new WaitingWorks();
   private running = false;
   private claimsWanted = false;
   private stopped = false;
@@ -75,15 +64,9 @@ export class Committer {
   enqueue(work: Work): void {
     if (this.ended) return this.refuse(work, storeUnavailable());
     if (this.stopped) return this.refuse(work, refuse('DRAINING', 'the service is stopping; retry with the same key'));
-    const full = this.waiting.length >= MAX_WAITING_WORKS || this.waitingBytes + work.weightBytes > MAX_WAITING_BYTES;
-    if (full && work.essential !== true) return this.refuse(work, overloaded());
-    this.await(work, 0);
+    if (!this.works.hasRoomFor(work) && work.essential !== true) return this.refuse(work, overloaded());
+    this.works.add(work, 0);
     this.wake();
-  }
-
-  private await(work: Work, judgements: number): void {
-    (work.urgent === true ? this.urgent : this.waiting).push({ work, judgements });
-    this.waitingBytes += work.weightBytes;
   }
 
   /** There may be pairings to claim though nothing else happened: credit came back, or a window was filled. */
@@ -117,9 +100,9 @@ export class Committer {
 
   private async run(): Promise<void> {
     try {
-      while (!this.ended && (this.hasWorks || (this.claimsWanted && !this.stopped))) {
+      while (!this.ended && (!this.works.isEmpty || (this.claimsWanted && !this.stopped))) {
         this.claimsWanted = false;
-        await this.runBatch(this.take());
+        await this.runBatch(this.works.take());
       }
     } catch (error) {
       this.ended = true;
@@ -129,32 +112,6 @@ export class Committer {
       this.running = false;
       for (const resolve of this.idle.splice(0)) resolve();
     }
-  }
-
-  private get hasWorks(): boolean {
-    return this.waiting.length > 0 || this.urgent.length > 0;
-  }
-
-  /** What comes first, as much as one batch may hold in number and in weight, and at least one work. */
-  private take(): Waiting[] {
-    if (this.waiting.length + this.urgent.length <= MAX_WORKS_PER_BATCH && this.waitingBytes <= MAX_BATCH_BYTES) {
-      const all = this.urgent.length === 0 ? this.waiting : [...this.urgent, ...this.waiting];
-      this.waiting = [];
-      this.urgent = [];
-      this.waitingBytes = 0;
-      return all;
-    }
-    const taken = this.urgent.splice(0, MAX_WORKS_PER_BATCH);
-    let bytes = weightOf(taken);
-    let count = 0;
-    for (const { work } of this.waiting) {
-      if (taken.length + count === MAX_WORKS_PER_BATCH) break;
-      if (taken.length + count > 0 && bytes + work.weightBytes > MAX_BATCH_BYTES) break;
-      bytes += work.weightBytes;
-      count += 1;
-    }
-    this.waitingBytes -= bytes;
-    return [...taken, ...this.waiting.splice(0, count)];
   }
 
   private async runBatch(taken: readonly Waiting[]): Promise<void> {
@@ -184,9 +141,15 @@ export class Committer {
       if (error instanceof StoreError && error.failure === 'fatal') throw error;
       return;
     }
-    const batch = new Batch(this.options.clock.nowMs(), (taskId) => records.get(taskId));
+    const batch = new Batch(
+      this.options.clock.nowMs(),
+      (taskId) => records.get(taskId),
+      (taskId) => records.liveChildren(taskId),
+    );
     for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch, judgements);
+    await this.tellFollowers(batch, records, judgements);
     await this.claim(batch, records, judgements);
+    this.works.putPostponedFirst();
     await this.commit(batch, judgements);
   }
 
@@ -195,6 +158,7 @@ export class Committer {
     const others: Promise<void>[] = [];
     for (const { work } of taken) {
       if (work.taskId !== null) records.need(work.taskId);
+      if (work.alsoNeeds !== undefined) for (const taskId of work.alsoNeeds) records.need(taskId);
       if (work.prefetch !== undefined) others.push(this.prefetchOf(work, spoiled));
     }
     await Promise.all([records.load(), ...others]);
@@ -221,7 +185,8 @@ export class Committer {
 
   private judge(work: Work, batch: Batch, judgements: ReadonlyMap<Work, number>): void {
     try {
-      work.judge(batch);
+      const sealed = work.taskId !== null && batch.isSealed(work.taskId);
+      if (sealed || work.judge(batch) === 'later') this.works.postpone(work, judgements.get(work) ?? 0);
     } catch (error) {
       // A defect in one rule must not stop the others; what it left behind in a draft is not trusted.
       this.options.onDefect(error);
@@ -233,11 +198,26 @@ export class Committer {
     }
   }
 
+  /** Followers of what ended are judged into the same transaction; what fails here the propagation makes good. */
+  private async tellFollowers(
+    batch: Batch,
+    records: BatchRecords,
+    judgements: ReadonlyMap<Work, number>,
+  ): Promise<void> {
+    try {
+      await tellFollowers(batch, records, this.options.store, (follow) => {
+        this.judge(new FollowWork(follow, () => undefined), batch, judgements);
+      });
+    } catch (error) {
+      this.readFailed(error);
+    }
+  }
+
   /** Pairs what became ready, in this batch or before, with free slots; the claims join the same transaction. */
   private async claim(batch: Batch, records: BatchRecords, judgements: Map<Work, number>): Promise<void> {
     if (this.stopped) return;
     for (const unit of batch.units) {
-      if (unit.kind === 'session' || unit.draft.events.length === 0) continue;
+      if (unit.kind !== 'record' || unit.draft.events.length === 0) continue;
       const { record } = unit.draft;
       if (readyOrder(record) !== null) this.claims.offer(record);
     }
@@ -277,7 +257,7 @@ export class Committer {
   private async commit(batch: Batch, judgements: ReadonlyMap<Work, number>): Promise<void> {
     const planned: Unit[] = [];
     const plans = [];
-    for (const unit of batch.units) {
+    for (const unit of batch.inOrder()) {
       const plan = unit.plan();
       if (plan === null) {
         for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(null));
@@ -313,7 +293,7 @@ export class Committer {
 
   private settle(unit: Unit, verdict: PlanVerdict, judgements: ReadonlyMap<Work, number>): void {
     if (verdict.kind === 'committed') {
-      const commit = unit.kind === 'session' ? null : unit.committed(verdict);
+      const commit = unit.kind === 'record' ? unit.committed(verdict) : null;
       if (commit !== null) {
         this.options.cache.committed(commit.record);
         this.options.publisher.publish(commit);
@@ -322,6 +302,7 @@ export class Committer {
       return;
     }
     this.forget(unit);
+    if (verdict.kind === 'conflict' && verdict.subject === 'record') this.options.cache.drop(verdict.id);
     if (verdict.kind === 'damaged') {
       this.options.onDefect(new StoreError('damaged', verdict.detail));
       for (const { work } of unit.answers) this.refuse(work, writeDamaged(work.taskId));
@@ -337,7 +318,7 @@ export class Committer {
   /** Once more, in a later batch; not for ever. */
   private again(work: Work, judgements: ReadonlyMap<Work, number>): void {
     const judged = (judgements.get(work) ?? 0) + 1;
-    if (judged < MAX_JUDGEMENTS) return this.await(work, judged);
+    if (judged < MAX_JUDGEMENTS) return this.works.add(work, judged);
     this.refuse(work, refuse('CONTENTION', 'other writers kept winning the race; retry with the same key'));
   }
 
@@ -346,11 +327,7 @@ export class Committer {
   }
 
   private refuseWaiting(refusal: Refusal): void {
-    const waiting = [...this.urgent, ...this.waiting];
-    this.waiting = [];
-    this.urgent = [];
-    this.waitingBytes = 0;
-    for (const { work } of waiting) this.refuse(work, refusal);
+    for (const { work } of this.works.takeAll()) this.refuse(work, refusal);
   }
 
   private refuse(work: Work, refusal: Refusal): void {
@@ -365,10 +342,6 @@ export class Committer {
       this.options.onDefect(error);
     }
   }
-}
-
-function weightOf(taken: readonly Waiting[]): number {
-  return taken.reduce((bytes, { work }) => bytes + work.weightBytes, 0);
 }
 
 function overloaded(): Refusal {

@@ -11,8 +11,9 @@ import type { Admission, TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
+import { findFamily, joinFamily, namedTasks } from './family-admission.js';
 import type { RecordUnit } from './unit.js';
-import type { Work } from './work.js';
+import type { Judged, Work } from './work.js';
 
 export type SubmitAnswer =
   | { readonly kind: 'created'; readonly record: TaskRecord; readonly sequence: number }
@@ -24,11 +25,14 @@ export interface SubmitContext {
   readonly newId: () => string;
   /** Answers a submission whose key the store knows: loads the task and compares. */
   readonly resolveDuplicate: (work: SubmitWork, taskId: string) => void;
+  /** Refuses a submission for its family's sake, unless its key is known: a replay is a replay whatever they do now. */
+  readonly refuseUnlessKnown: (work: SubmitWork, refusal: Refusal) => void;
 }
 
 export class SubmitWork implements Work {
   readonly taskId = null;
   readonly weightBytes: number;
+  readonly alsoNeeds: readonly string[];
   private readonly assignedId: string;
 
   constructor(
@@ -37,21 +41,35 @@ export class SubmitWork implements Work {
     private readonly settle: (answer: SubmitAnswer) => void,
   ) {
     this.assignedId = submission.taskId ?? context.newId();
+    this.alsoNeeds = namedTasks(submission.policy);
     this.weightBytes = 1_024 + submission.application.argsJson.length;
   }
 
-  judge(batch: Batch): void {
+  judge(batch: Batch): Judged {
     const { submission } = this;
     const { namespace, idempotencyKey, policy } = submission;
     const holder = batch.admitted(namespace, idempotencyKey);
     if (holder !== undefined) return this.join(holder);
-    const admission = admissionOf(submission, this.assignedId, batch.now);
+    const cause = causeOf(submission);
+    const family = this.alsoNeeds.length === 0 ? null : findFamily(batch, policy, cause);
+    if (family?.kind === 'later') return 'later';
+    if (family?.kind === 'refused') return this.refuseFor(batch, family.refusal, family.about);
+    const admission = admissionOf(withParent(submission, family?.parent ?? null), this.assignedId, batch.now);
     const notBeforeAt = policy.notBeforeAtMs !== null && policy.notBeforeAtMs > batch.now ? policy.notBeforeAtMs : null;
-    const draft = Draft.admit(admission, this.context.newId(), notBeforeAt, causeOf(submission));
+    const draft = Draft.admit(admission, this.context.newId(), notBeforeAt, cause);
     const unit = batch.admit(draft, submission.taskId === null ? 'made' : 'wanted');
+    if (family !== null) joinFamily(batch, unit, draft, family, cause);
     unit.answer(this, (commit) => {
       if (commit !== null) this.settle({ kind: 'created', record: commit.record, sequence: commit.firstSequence });
     });
+  }
+
+  /** What this batch only means to commit refuses nobody before it is committed. */
+  private refuseFor(batch: Batch, refusal: Refusal, about: string): void {
+    const refuseIt = (): void => this.context.refuseUnlessKnown(this, refusal);
+    const unit = batch.unitOf(about);
+    if (unit === undefined) refuseIt();
+    else unit.answer(this, refuseIt);
   }
 
   /** The batch admits this very key. An id that is taken is for the store to say: it looks at keys first. */
@@ -81,6 +99,14 @@ export class SubmitWork implements Work {
   refuse(refusal: Refusal): void {
     this.settle({ kind: 'refused', refusal });
   }
+}
+
+/** A detached child that named no generation of its parent means the current one. */
+function withParent(submission: Submission, found: TaskRecord | null): Submission {
+  const { policy } = submission;
+  const { parent } = policy;
+  if (parent === null || parent.generationId !== '' || found === null) return submission;
+  return { ...submission, policy: { ...policy, parent: { ...parent, generationId: found.generationId } } };
 }
 
 function compare(submission: Submission, original: TaskRecord): SubmitAnswer {

@@ -1,9 +1,11 @@
 /**
  * Units: what one transaction keeps or drops as a whole. Every decision on the same record within a batch builds on
  * the one before and joins its unit, so a chain (submitted + claimed, accepted + started + completed) is one record
- * write. When a unit loses, each of its works is judged afresh. A session write is a unit of its own.
+ * write. When a unit loses, each of its works is judged afresh. A session write, and what is written
+ * of families alone, are units of their own.
  */
 import { Draft } from '../kernel/draft.js';
+import { type ClosedEdge, linksOf, propagationOf } from './family-links.js';
 import { placementIndex } from './placement-index.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { routeKeyOf } from '../kernel/placement.js';
@@ -12,18 +14,25 @@ import type {
   Diagnostic,
   LedgerEntry,
   PlanVerdict,
+  RecordRead,
   RecordWrite,
   SessionRead,
   SessionWrite,
 } from '../store/commit-plan.js';
+import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
 import type { Committed } from './publisher.js';
 import type { Work } from './work.js';
 
 const NONE: readonly never[] = [];
+/** Never written to: a unit that has an edge makes a list of its own. */
+const NO_EDGES: EdgeOpened[] = [];
+const NO_CLOSED: ClosedEdge[] = [];
 
 /** Who waits for a unit, and what they are told once its fate is known. */
 class Answers {
   answers: Answer[] = [];
+  /** Where it stands among the units of its batch. */
+  place = 0;
 
   /** The work is told once the unit is committed, or at once after the batch when there is nothing to commit. */
   answer(work: Work, onCommitted: (commit: Committed | null) => void): void {
@@ -38,7 +47,7 @@ class Answers {
   }
 }
 
-export type Unit = RecordUnit | SessionUnit;
+export type Unit = RecordUnit | SessionUnit | LinksUnit;
 
 export class SessionUnit extends Answers {
   readonly kind = 'session';
@@ -59,8 +68,34 @@ export class SessionUnit extends Answers {
   }
 }
 
+/** No record: only what the store keeps of families. */
+export class LinksUnit extends Answers {
+  readonly kind = 'links';
+
+  constructor(private readonly links: readonly LinkWrite[]) {
+    super();
+  }
+
+  plan(): CommitPlan {
+    return {
+      recordReads: NONE,
+      sessionReads: NONE,
+      records: NONE,
+      sessions: NONE,
+      ledger: NONE,
+      diagnostics: NONE,
+      links: this.links,
+    };
+  }
+}
+
 export class RecordUnit extends Answers {
   readonly kind = 'record';
+  /** Another decision of the batch rests on it as it is. */
+  sealed = false;
+  private recordReads: Map<string, RecordRead> | null = null;
+  private opened: EdgeOpened[] = NO_EDGES;
+  private closed: ClosedEdge[] = NO_CLOSED;
   private readonly sessionReads = new Map<string, SessionRead>();
   private readonly answered = new Map<string, number>();
   private readonly ledger: LedgerEntry[] = [];
@@ -88,6 +123,38 @@ export class RecordUnit extends Answers {
     if (this.sessionReads.get(key)?.needs !== 'live') this.sessionReads.set(key, session);
   }
 
+  /** The record of another task, as its latest decision saw it. */
+  readsRecord(read: RecordRead): void {
+    this.recordReads ??= new Map();
+    this.recordReads.set(read.taskId, read);
+  }
+
+  /** A task that is admitted waits for this one. */
+  openEdge(edge: EdgeOpened): void {
+    this.opened = [...this.opened, edge];
+  }
+
+  forgetEdges(): void {
+    this.opened = NO_EDGES;
+  }
+
+  /** It waits no more for this task; false when that was said before. */
+  closeEdge(edge: ClosedEdge): boolean {
+    if (this.closed.some(({ upstreamId }) => upstreamId === edge.upstreamId)) return false;
+    this.closed = [...this.closed, edge];
+    return true;
+  }
+
+  get closedEdges(): number {
+    return this.closed.length;
+  }
+
+  /** Whether it ends or fences a task that others follow. */
+  get hasNews(): boolean {
+    const { draft, base } = this;
+    return draft.events.length > 0 && propagationOf(base, draft.record) !== null;
+  }
+
   /** The worker's numbers that have their answer in this batch: a refused event leaves no other trace in it. */
   answeredThrough(claim: { readonly sessionId: string; readonly epoch: number }): number {
     return this.answered.get(`${claim.sessionId}\n${String(claim.epoch)}`) ?? 0;
@@ -113,16 +180,31 @@ export class RecordUnit extends Answers {
   /** The finished plan, or null when nothing is to be written. */
   plan(): CommitPlan | null {
     const write = this.recordWrite();
-    if (write === null && this.ledger.length === 0 && this.diagnostics.length === 0) return null;
-    const readOnly = write === null && this.base !== null;
+    const { draft, base, opened, closed } = this;
+    const counts = write === null && closed.length > 0;
+    if (write === null && this.ledger.length === 0 && this.diagnostics.length === 0 && !counts) return null;
+    const links =
+      write !== null || counts
+        ? linksOf({ base, record: draft.record, events: draft.events, opened, closed })
+        : undefined;
     return {
-      recordReads: readOnly ? [{ taskId: this.base.admission.taskId, version: this.base.lastEvent }] : NONE,
+      recordReads: this.readsOf(write, counts),
       sessionReads: write === null ? NONE : [...this.sessionReads.values()],
       records: write === null ? NONE : [write],
       sessions: NONE,
       ledger: this.ledger,
       diagnostics: this.diagnostics,
+      ...(links === undefined ? {} : { links }),
     };
+  }
+
+  /** Counting a waiter's edges down presumes nothing of its record: others may count at the same time. */
+  private readsOf(write: RecordWrite | null, counts: boolean): readonly RecordRead[] {
+    const { base, recordReads } = this;
+    if (write === null && base !== null && !counts) {
+      return [{ taskId: base.admission.taskId, version: base.lastEvent }];
+    }
+    return recordReads === null ? NONE : [...recordReads.values()];
   }
 
   /** What the publisher tells; null for a unit without events. */

@@ -9,13 +9,20 @@ import type { Batch } from './batch.js';
 /** After this many lost races a work is told CONTENTION. */
 export const MAX_JUDGEMENTS = 8;
 
+export type Judged = 'later' | undefined | void;
+
 export interface Work {
   /** The task whose record must be at hand before it is judged; null when it needs none. */
   readonly taskId: string | null;
   /** About what it holds in memory while it waits, in bytes. */
   readonly weightBytes: number;
-  /** Judges on the batch's drafts and joins a unit, or answers at once when there is nothing to join. */
-  judge(batch: Batch): void;
+  /** Other tasks that judging it reads; absent for most. */
+  readonly alsoNeeds?: readonly string[];
+  /**
+   * Judges on the batch's drafts and joins a unit, or answers at once when there is nothing to join. `later`: it would
+   * change what another decision of this batch rests on, and is judged in the next one.
+   */
+  judge(batch: Batch): Judged;
   /** Loads what judging needs beyond the record; absent for most. */
   readonly prefetch?: () => Promise<void>;
   /** Taken also when the queue is full; their number is bounded by what they are about. */

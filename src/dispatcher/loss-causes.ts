@@ -16,7 +16,7 @@ export function lossCause(commit: Committed): LeaseLossCause | null {
     case 'reeve.task.suspended':
       return 'suspended';
     case 'task.timed_out':
-      return 'deadline';
+      return ending.cause.actor.type === 'parent' ? 'parent' : 'deadline';
     case 'task.cancelled':
     case 'task.failed':
       return terminalLossCause(ending.cause.reason?.code);
@@ -35,6 +35,9 @@ function retryLossCause(cause: string, code: string | undefined): LeaseLossCause
 
 function terminalLossCause(code: string | undefined): LeaseLossCause {
   switch (code) {
+    case 'run.cancelled.parent':
+    case 'run.failed.parent':
+      return 'parent';
     case 'run.cancelled.grace_expired':
       return 'cancel_grace';
     case 'run.cancelled.deadline':
@@ -61,7 +64,7 @@ export function lossCauseOf(record: TaskRecord, epoch: number): LeaseLossCause {
     case 'suspended':
       return 'suspended';
     case 'timed_out':
-      return 'deadline';
+      return code === 'run.timed_out.parent' ? 'parent' : 'deadline';
     case 'cancelled':
     case 'failed':
       return terminalLossCause(code);

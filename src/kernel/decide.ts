@@ -4,9 +4,10 @@
  */
 import { endLostAttempt, handBack, release } from './attempt-end.js';
 import { judgeCancelRequest, judgeReceipt } from './cancellation.js';
-import { Draft } from './draft.js';
+import { Draft, type FamilyContext, NO_FAMILY } from './draft.js';
 import { mayTake } from './edges.js';
 import type { TaskEvent } from './event.js';
+import { parentRefusal } from './family.js';
 import { judgeResume, judgeSkip, judgeSuspend } from './hold.js';
 import type { ClaimIntent, Guards, HandBackIntent, Intent, LeaseProof } from './intent.js';
 import { NO_GUARDS } from './intent.js';
@@ -24,8 +25,16 @@ export type Decision =
   | Exclude<Verdict, { readonly kind: 'applied' }>;
 
 /** One intent on one record, as values: the events it makes and the record they leave, or why not. */
-export function decide(record: TaskRecord, intent: Intent, now: number, guards: Guards = NO_GUARDS): Decision {
+export function decide(
+  record: TaskRecord,
+  intent: Intent,
+  now: number,
+  guards: Guards = NO_GUARDS,
+  family: FamilyContext = NO_FAMILY,
+): Decision {
   const draft = Draft.of(record, now);
+  draft.parent = family.parent;
+  draft.liveChildren = family.liveChildren;
   const verdict = judge(draft, intent, guards);
   return verdict.kind === 'applied' ? { kind: 'applied', record: draft.record, events: draft.events } : verdict;
 }
@@ -113,6 +122,8 @@ function judgeClaim(draft: Draft, intent: ClaimIntent): Verdict {
       }),
     );
   }
+  const orphaned = parentRefusal(draft);
+  if (orphaned !== null) return refused(orphaned);
   draft.append(
     {
       type: 'reeve.task.claimed',

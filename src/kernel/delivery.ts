@@ -41,7 +41,8 @@ export type LeaseLossCause =
   | 'cancel_grace'
   | 'suspended'
   | 'superseded'
-  | 'released';
+  | 'released'
+  | 'parent';
 
 export interface LeaseLoss {
   readonly taskId: string;

@@ -22,8 +22,21 @@ export interface EventContext {
   readonly generation?: number;
 }
 
-export class Draft {
+/**
+ * What a decision may know of other records, read only: the parent of an attached child (null when there is none to be
+ * found, undefined when it was not looked for), and how many attached children of this task live.
+ */
+export interface FamilyContext {
+  readonly parent: TaskRecord | null | undefined;
+  readonly liveChildren: number;
+}
+
+export const NO_FAMILY: FamilyContext = { parent: undefined, liveChildren: 0 };
+
+export class Draft implements FamilyContext {
   readonly events: TaskEvent[] = [];
+  parent: TaskRecord | null | undefined = undefined;
+  liveChildren = 0;
 
   private constructor(
     private current: TaskRecord,
@@ -132,6 +145,9 @@ function aepTarget(body: EventBody): AepState | null {
     case 'reeve.task.checkpoint':
     case 'reeve.task.requeued':
     case 'reeve.task.ready':
+    case 'reeve.task.followed':
+    case 'reeve.task.held':
+    case 'reeve.task.dependencies_met':
     case 'reeve.task.resumed':
     case 'reeve.task.policy_updated':
     case 'task.cancel.requested':

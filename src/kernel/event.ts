@@ -13,6 +13,9 @@ import type { TaskStatus } from './status.js';
 /** Why a running generation leaves its worker for `retry_wait`. */
 export type RetryCause = 'failure' | 'time_out' | 'lease_lost' | 'hand_back' | 'release';
 
+/** How another task follows this one: as its attached child, or by waiting for its end. */
+export type Follower = 'child' | 'waiter';
+
 export type EventBody =
   | {
       readonly type: 'task.submitted';
@@ -31,6 +34,9 @@ export type EventBody =
         readonly acceptBy: number;
       };
     }
+  | { readonly type: 'reeve.task.followed'; readonly data: { readonly by: Follower } }
+  | { readonly type: 'reeve.task.held'; readonly data: { readonly unsatisfied: number } }
+  | { readonly type: 'reeve.task.dependencies_met'; readonly data: Record<never, never> }
   | { readonly type: 'task.accepted'; readonly data: Record<never, never> }
   | { readonly type: 'task.started'; readonly data: Record<never, never> }
   | {
@@ -126,6 +132,12 @@ interface EventMeaning {
 export const EVENT_CATALOGUE: Readonly<Record<EventType, EventMeaning>> = {
   'task.submitted': { fact: true, says: 'The task was admitted; its first generation begins.' },
   'reeve.task.generation_started': { fact: true, says: 'A new generation begins, with new input if there is any.' },
+  'reeve.task.followed': {
+    fact: false,
+    says: 'The first attached child, or the first task that waits for this one, was admitted.',
+  },
+  'reeve.task.held': { fact: true, says: 'It waits for so many other tasks to end.' },
+  'reeve.task.dependencies_met': { fact: true, says: 'Nothing it waited for is open; a waiting task is queued.' },
   'reeve.task.claimed': { fact: true, says: 'A session was given the task; epoch and attempt grew.' },
   'task.accepted': { fact: false, says: 'The worker confirmed the claim.' },
   'task.started': { fact: false, says: 'Work began, or went on after a block.' },

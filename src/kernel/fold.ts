@@ -39,6 +39,9 @@ export function beginRecord(admission: Admission, event: TaskEvent): TaskRecord 
     checkpointEvent: null,
     inputEvent: null,
     outputTruncated: false,
+    hasChildren: false,
+    hasWaiters: false,
+    openDependencies: false,
     reason: null,
     startedAt: null,
     finishedAt: null,
@@ -96,6 +99,12 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
         outputTruncated: false,
         reason: null,
       };
+    case 'reeve.task.followed':
+      return event.data.by === 'child' ? { ...base, hasChildren: true } : { ...base, hasWaiters: true };
+    case 'reeve.task.held':
+      return { ...base, openDependencies: true, reason: event.cause.reason };
+    case 'reeve.task.dependencies_met':
+      return dependenciesMet(before, base, event);
     case 'task.accepted':
       return { ...base, handBacks: 0, lease: word(before.lease, event, 'accepted', { acceptedAt: event.at }) };
     case 'task.started':
@@ -219,6 +228,7 @@ function settle(base: TaskRecord, event: TaskEvent, data: TerminalData, status: 
     retryAt: null,
     notBeforeAt: null,
     blockedReason: null,
+    openDependencies: false,
     ownerStopped: data.ownerStopped,
     ending: data.ending,
     resultEvent: data.resultJson === null ? null : event.number,
@@ -256,9 +266,26 @@ function newGeneration(
     checkpointEvent: null,
     inputEvent: hasInput ? event.number : null,
     outputTruncated: false,
+    hasChildren: false,
+    hasWaiters: false,
+    openDependencies: false,
     reason: event.cause.reason,
     startedAt: null,
     finishedAt: null,
+  };
+}
+
+/** A task that waited is queued from now on, or from when it may start; one that is suspended only learns of it. */
+function dependenciesMet(before: TaskRecord, base: TaskRecord, event: TaskEvent): TaskRecord {
+  const met = { ...base, openDependencies: false };
+  if (event.to === null) return met;
+  const { notBeforeAt } = before;
+  const delayed = notBeforeAt !== null && notBeforeAt > event.at;
+  return {
+    ...met,
+    notBeforeAt: delayed ? notBeforeAt : null,
+    queuedAt: delayed ? notBeforeAt : event.at,
+    reason: event.cause.reason,
   };
 }
 

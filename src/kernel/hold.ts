@@ -4,6 +4,7 @@
  */
 import { withReason } from './attempt-end.js';
 import type { Draft } from './draft.js';
+import { childrenActive, parentRefusal } from './family.js';
 import { mayTake } from './edges.js';
 import type { ResumeIntent, SkipIntent, SuspendIntent } from './intent.js';
 import { reason } from './reason-codes.js';
@@ -35,12 +36,16 @@ export function judgeResume(draft: Draft, intent: ResumeIntent): Verdict {
   if (!terminal && record.status !== 'suspended') return refused(invalidTransition(record, 'queued'));
   const cause = withReason(intent.cause, reason(inputJson === null ? 'run.resumed.operator' : 'run.resumed.input'));
   if (!terminal && newGenerationId === null) {
-    draft.append({ type: 'reeve.task.resumed', data: { inputJson } }, { cause, to: 'queued' });
+    const to = record.openDependencies ? 'waiting_dependency' : 'queued';
+    draft.append({ type: 'reeve.task.resumed', data: { inputJson } }, { cause, to });
     return APPLIED;
   }
   if (newGenerationId === record.generationId) {
     return refused(malformed('new_generation_id', 'names the current generation; a new one needs an id of its own'));
   }
+  // A new generation of an attached child joins its family anew, under the same rule as the first.
+  const refusal = parentRefusal(draft) ?? childrenActive(draft);
+  if (refusal !== null) return refused(refusal);
   draft.append(
     {
       type: 'reeve.task.generation_started',

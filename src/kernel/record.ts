@@ -132,6 +132,12 @@ export interface TaskRecord {
   readonly checkpointEvent: number | null;
   readonly inputEvent: number | null;
   readonly outputTruncated: boolean;
+  /** Whether an attached child was ever admitted under this generation: only then are its children looked for. */
+  readonly hasChildren: boolean;
+  /** Whether a task ever waited for this generation. */
+  readonly hasWaiters: boolean;
+  /** Whether a task that it waits for is still to end. */
+  readonly openDependencies: boolean;
   readonly reason: Reason | null;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;

@@ -5,6 +5,7 @@
 import { appendSettlement, endFailedAttempt, withReason } from './attempt-end.js';
 import type { Cause } from './cause.js';
 import type { Draft } from './draft.js';
+import { childrenActive } from './family.js';
 import { isDeclaredEdge } from './edges.js';
 import { eventId } from './event.js';
 import type { AuthoritativeEvent, SettleIntent } from './intent.js';
@@ -41,6 +42,8 @@ export function settleCompleted(draft: Draft, completion: Completion): Verdict {
     }
     cause = { ...cause, authoritativeAt: proof.at };
   }
+  const children = childrenActive(draft);
+  if (children !== null) return refused(children);
   draft.inferBeforeCompletion(cause);
   appendSettlement(
     draft,

@@ -17,6 +17,7 @@ import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
 import type { TaskStore } from '../store/task-store.js';
+import { Propagation } from '../timers/propagation.js';
 import { TaskTimers } from '../timers/task-timers.js';
 import { TokenMint } from '../wire/opaque-token.js';
 import { CallFailures } from './call-failures.js';
@@ -77,6 +78,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   try {
     await parts.dispatcher.start();
     parts.timers.start();
+    parts.propagation.start();
     port = await listen(parts.server, config.listen);
   } catch (error) {
     // What goes wrong in the stop is in the log; the caller is told why there is no server.
@@ -116,6 +118,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   const quiet = new QuietPeriod(clock);
   const dispatcher = new Dispatcher({ authority, quiet, onError: onDefect });
   const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
+  const propagation = new Propagation(authority, onDefect);
   const feed = new TaskFeed(authority);
   const tokens = new TokenMint(await store.secret());
 
@@ -136,7 +139,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService]);
 
-  return { log, clock, server, health, dispatcher, streams, timers, quiet, feed, authority, store };
+  return { log, clock, server, health, dispatcher, streams, timers, propagation, quiet, feed, authority, store };
 }
 
 /** A store that was opened is closed again when nothing comes of it. */

@@ -5,7 +5,8 @@
 import { type AllowedIntentSchema, IntentKind } from '../gen/reeve/v1/task_service_pb.js';
 import { type Cause } from '../kernel/cause.js';
 import { decide, leaseLost } from '../kernel/decide.js';
-import type { Intent, LeaseProof } from '../kernel/intent.js';
+import type { FamilyContext } from '../kernel/draft.js';
+import { type Intent, type LeaseProof, NO_GUARDS } from '../kernel/intent.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { Refusal } from '../kernel/refusal.js';
 import { NO_ENDING } from '../kernel/settlement.js';
@@ -26,16 +27,17 @@ export function allowedIntents(
   record: TaskRecord,
   lease: LeaseProof | null,
   now: number,
+  family: FamilyContext,
 ): Fields<typeof AllowedIntentSchema>[] {
   return probes(lease).map(([intent, probe]) => {
-    const refusal = refusalOf(record, probe, now);
+    const refusal = refusalOf(record, probe, now, family);
     if (refusal === null) return { intent, allowed: true };
     return { intent, allowed: false, refusal: refusalMessage(refusal) };
   });
 }
 
-function refusalOf(record: TaskRecord, probe: Intent, now: number): Refusal | null {
-  const decision = decide(record, probe, now);
+function refusalOf(record: TaskRecord, probe: Intent, now: number, family: FamilyContext): Refusal | null {
+  const decision = decide(record, probe, now, NO_GUARDS, family);
   switch (decision.kind) {
     case 'applied':
     case 'unchanged':

@@ -60,7 +60,8 @@ export class Intents {
   ): Promise<{ readonly record: TaskRecord; readonly decision: Decision }> {
     const { intent, guards } = await this.prepare(command, context);
     const record = valueOf(await this.authority.get(command.taskId));
-    return { record, decision: decide(record, intent, this.authority.now(), guards) };
+    const family = valueOf(await this.authority.familyOf(record));
+    return { record, decision: decide(record, intent, this.authority.now(), guards, family) };
   }
 
   /** The lease a caller named, as the kernel takes it: a token that proves nothing holds nothing. */

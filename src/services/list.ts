@@ -28,13 +28,14 @@ export class Lists {
   async list(request: ListRequest): Promise<Fields<typeof ListResponseSchema>> {
     const view = views.readOr('view', request.view, 'basic' as const);
     const command = readList(request, this.tokens);
-    const { namespace, queue, statuses, actionKinds, labels, descending, pageSize, after } = command;
+    const { namespace, queue, statuses, actionKinds, labels, parentTaskId, descending, pageSize, after } = command;
     const query = {
       namespace,
       queue,
       statuses,
       actionKinds,
       labels,
+      parentTaskId,
       descending,
       after,
       limit: pageSize,

@@ -15,7 +15,7 @@ import type { CallContext } from './call.js';
 import type { Claims, StatedClaim } from './claim.js';
 import { type IntentResult, resultOf } from './intent-answers.js';
 import type { Intents } from './intents.js';
-import type { TaskViews } from './task-views.js';
+import { type TaskViews, valueOf } from './task-views.js';
 
 type Response = Fields<typeof TransitionResponseSchema>;
 
@@ -89,7 +89,7 @@ export class Transitions {
       currentStatus: statuses.value(result.currentStatus),
       task: await this.views.show(record, view),
       ...(fact ?? {}),
-      allowed: allowedIntents(record, proof, this.authority.now()),
+      allowed: allowedIntents(record, proof, this.authority.now(), valueOf(await this.authority.familyOf(record))),
     };
   }
 }

@@ -4,11 +4,13 @@
  */
 import type { AepState } from '../kernel/aep.js';
 import type { ExecutionTarget } from '../kernel/admission/application.js';
+import type { DependencyCondition, OnUnsatisfied } from '../kernel/admission/family-policy.js';
 import type { ActorType, Source } from '../kernel/cause.js';
-import type { EventType, RetryCause } from '../kernel/event.js';
+import type { EventType, Follower, RetryCause } from '../kernel/event.js';
 import type { PolicyField } from '../kernel/policy-update.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { SessionState } from './commit-plan.js';
+import type { FollowedOutcome } from './family-rows.js';
 
 type Codes<Name extends string> = Readonly<Record<Name, number>>;
 
@@ -69,6 +71,9 @@ export const EVENT_CODES: Codes<EventType> = {
   'task.timed_out': 20,
   'task.cancelled': 21,
   'reeve.task.skipped': 22,
+  'reeve.task.followed': 23,
+  'reeve.task.held': 24,
+  'reeve.task.dependencies_met': 25,
   'reeve.task.policy_updated': 30,
 };
 export const EVENT_TYPES = namesByCode(EVENT_CODES);
@@ -120,6 +125,26 @@ export const SOURCE_CODES: Codes<Source> = {
   authority: 6,
 };
 export const SOURCES = namesByCode(SOURCE_CODES);
+
+/** What a follower is told of: a cancel request, or an end. */
+export const OUTCOME_CODES: Codes<FollowedOutcome> = {
+  cancel_requested: 0,
+  completed: 1,
+  failed: 2,
+  timed_out: 3,
+  cancelled: 4,
+  skipped: 5,
+};
+export const OUTCOMES = namesByCode(OUTCOME_CODES);
+
+export const CONDITION_CODES: Codes<DependencyCondition> = { succeeded: 0, terminal: 1 };
+export const CONDITIONS = namesByCode(CONDITION_CODES);
+
+export const UNSATISFIED_CODES: Codes<OnUnsatisfied> = { skip: 0, fail: 1, cancel: 2 };
+export const UNSATISFIED = namesByCode(UNSATISFIED_CODES);
+
+export const FOLLOWER_CODES: Codes<Follower> = { child: 0, waiter: 1 };
+export const FOLLOWERS = namesByCode(FOLLOWER_CODES);
 
 export const TARGET_CODES: Codes<ExecutionTarget> = {
   host: 0,

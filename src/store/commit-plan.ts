@@ -6,6 +6,7 @@
  */
 import type { Admission, TaskRecord } from '../kernel/record.js';
 import type { TaskEvent } from '../kernel/event.js';
+import type { LinkWrite } from './family-rows.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -16,6 +17,8 @@ export interface CommitPlan {
   /** Idempotency entries of intents on existing tasks. */
   readonly ledger: readonly LedgerEntry[];
   readonly diagnostics: readonly Diagnostic[];
+  /** What it says of families and dependencies; absent for a task that has neither. */
+  readonly links?: readonly LinkWrite[];
 }
 
 export interface RecordRead {
@@ -127,7 +130,7 @@ export type PlanVerdict =
   /** `firstSequences[i]` is the sequence of the first event of `records[i]`; the others follow it one by one. */
   | { readonly kind: 'committed'; readonly firstSequences: readonly number[] }
   /** Something the decision read has changed; judge again on fresh records. */
-  | { readonly kind: 'conflict'; readonly subject: 'record' | 'session'; readonly id: string }
+  | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
   /** The (namespace, key) of an insert is taken by this task. */
   | { readonly kind: 'duplicate'; readonly taskId: string }
   | { readonly kind: 'task_id_taken'; readonly taskId: string }

@@ -6,7 +6,7 @@
 import type { EventBody, EventType, TerminalData } from '../kernel/event.js';
 import type { PolicyField } from '../kernel/policy-update.js';
 import { decodeEnding, encodeEnding } from './cause-codec.js';
-import { POLICY_FIELDS, RETRY_CAUSES, RETRY_CAUSE_CODES } from './code-tables.js';
+import { FOLLOWERS, FOLLOWER_CODES, POLICY_FIELDS, RETRY_CAUSES, RETRY_CAUSE_CODES } from './code-tables.js';
 import {
   Damage,
   flagOf,
@@ -33,8 +33,13 @@ export function encodeBody(body: EventBody, at: number, tail: PayloadTail): stri
       const { sessionId, worker, sessionTtlMs, acceptBy } = body.data;
       return `,${quoted(sessionId)},${quoted(worker)},${String(sessionTtlMs)},${String(acceptBy - at)}`;
     }
+    case 'reeve.task.followed':
+      return `,${String(FOLLOWER_CODES[body.data.by])}`;
+    case 'reeve.task.held':
+      return `,${String(body.data.unsatisfied)}`;
     case 'task.accepted':
     case 'task.started':
+    case 'reeve.task.dependencies_met':
     case 'reeve.task.ready':
     case 'reeve.task.cancel_delivered':
     case 'reeve.task.cancel_acknowledged':
@@ -97,8 +102,13 @@ export function decodeBody(type: EventType, items: readonly unknown[], at: numbe
           acceptBy: at + integerOf(fourth, 'accept time'),
         },
       };
+    case 'reeve.task.followed':
+      return { type, data: { by: nameOf(FOLLOWERS, first, 'follower') } };
+    case 'reeve.task.held':
+      return { type, data: { unsatisfied: integerOf(first, 'unsatisfied') } };
     case 'task.accepted':
     case 'task.started':
+    case 'reeve.task.dependencies_met':
     case 'reeve.task.ready':
     case 'reeve.task.cancel_delivered':
     case 'reeve.task.cancel_acknowledged':

@@ -2,14 +2,18 @@
  * Stored form of a task's policy: only what differs from the defaults below, so that a plain task stores `{}`.
  * The defaults are this format's own and frozen with it: when the kernel's change, old rows must not.
  */
+import type { Dependency, ParentLink } from '../kernel/admission/family-policy.js';
 import { CANCELLATION_POLICIES, type RetryPolicy, type TaskPolicy } from '../kernel/admission/policy.js';
+import { CONDITIONS, CONDITION_CODES, UNSATISFIED, UNSATISFIED_CODES } from './code-tables.js';
 import {
+  flagOf,
   integerOr,
   integerOrNull,
   nameOf,
   numberOf,
   objectOf,
   textMapOf,
+  textOf,
   textOrNull,
   textsOf,
   tupleOf,
@@ -44,6 +48,9 @@ export function encodePolicy(policy: TaskPolicy): string {
   if (policy.cancellationPolicy !== 'COOPERATIVE') add('c', '1');
   if (policy.concurrencyKey !== null) add('k', quoted(policy.concurrencyKey));
   if (policy.retentionMs !== null) add('e', String(policy.retentionMs));
+  if (policy.parent !== null) add('P', encodeParent(policy.parent));
+  if (policy.dependsOn.length > 0) add('D', `[${policy.dependsOn.map(encodeDependency).join()}]`);
+  if (policy.onUnsatisfied !== 'skip') add('u', String(UNSATISFIED_CODES[policy.onUnsatisfied]));
   return `{${fields}}`;
 }
 
@@ -75,7 +82,34 @@ export function decodePolicy(value: unknown): TaskPolicy {
     cancellationPolicy: nameOf(CANCELLATION_POLICIES, fields['c'] ?? 0, 'cancellation policy'),
     concurrencyKey: textOrNull(fields['k'], 'concurrency key'),
     retentionMs: integerOrNull(fields['e'], 'retention'),
+    parent: fields['P'] === undefined ? null : decodeParent(fields['P']),
+    dependsOn: fields['D'] === undefined ? NO_DEPENDENCIES : tupleOf(fields['D'], 'dependencies').map(decodeDependency),
+    onUnsatisfied: nameOf(UNSATISFIED, fields['u'] ?? 0, 'on-unsatisfied'),
   };
+}
+
+const NO_DEPENDENCIES: readonly Dependency[] = [];
+
+function encodeParent({ taskId, generationId, attached }: ParentLink): string {
+  return `[${quoted(taskId)},${quoted(generationId)},${attached ? '1' : '0'}]`;
+}
+
+function decodeParent(value: unknown): ParentLink {
+  const [taskId, generationId, attached] = tupleOf(value, 'parent');
+  return {
+    taskId: textOf(taskId, 'parent'),
+    generationId: textOf(generationId, 'parent generation'),
+    attached: flagOf(attached, false, 'attached'),
+  };
+}
+
+function encodeDependency({ taskId, condition }: Dependency): string {
+  return `[${quoted(taskId)},${String(CONDITION_CODES[condition])}]`;
+}
+
+function decodeDependency(value: unknown): Dependency {
+  const [taskId, condition] = tupleOf(value, 'dependency');
+  return { taskId: textOf(taskId, 'dependency'), condition: nameOf(CONDITIONS, condition, 'condition') };
 }
 
 function decodeRetry(value: unknown): RetryPolicy {

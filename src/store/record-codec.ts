@@ -55,6 +55,9 @@ export function encodeRecord(record: TaskRecord): string {
   if (record.checkpointEvent !== null) text += `,"j":${String(record.checkpointEvent)}`;
   if (record.inputEvent !== null) text += `,"I":${String(record.inputEvent)}`;
   if (record.outputTruncated) text += ',"O":1';
+  if (record.hasChildren) text += ',"C":1';
+  if (record.hasWaiters) text += ',"W":1';
+  if (record.openDependencies) text += ',"D":1';
   if (record.reason !== null) text += `,"R":${encodeReason(record.reason)}`;
   if (record.startedAt !== null) text += `,"s":${String(updatedAt - record.startedAt)}`;
   if (record.finishedAt !== null) text += `,"F":${String(updatedAt - record.finishedAt)}`;
@@ -108,6 +111,9 @@ export function decodeRecord(row: string, admission: Admission): TaskRecord {
     checkpointEvent: integerOrNull(fields['j'], 'checkpoint event'),
     inputEvent: integerOrNull(fields['I'], 'input event'),
     outputTruncated: flagOf(fields['O'], false, 'output truncated'),
+    hasChildren: flagOf(fields['C'], false, 'has children'),
+    hasWaiters: flagOf(fields['W'], false, 'has waiters'),
+    openDependencies: flagOf(fields['D'], false, 'open dependencies'),
     reason: decodeReason(fields['R']),
     startedAt: before(fields['s'], 'start'),
     finishedAt: before(fields['F'], 'end'),

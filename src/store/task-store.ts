@@ -6,6 +6,7 @@
 import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
 import type { StoreError } from './store-error.js';
 
@@ -54,6 +55,8 @@ export interface ListQuery {
   readonly statuses: readonly TaskStatus[] | null;
   readonly actionKinds: readonly string[] | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** Children of this task, attached or not; null or absent: of any task or none. */
+  readonly parentTaskId?: string | null;
   readonly descending: boolean;
   /** Admission order to continue after; null from the end that comes first. */
   readonly after: number | null;
@@ -135,6 +138,15 @@ export interface TaskStore {
   leaseHolders(): Promise<readonly string[]>;
   /** Tasks whose lease a session holds, in admission order, after the one given. */
   tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly LeasedTask[]>;
+
+  /** By task id, in the order asked: the counts that its followers share; zeros where it has none. */
+  familyCounts(taskIds: readonly string[]): Promise<readonly FamilyCounts[]>;
+  /** Attached children that live, in admission order, after the one given. */
+  liveChildren(parentId: string, afterOrder: number, limit: number): Promise<readonly ChildRow[]>;
+  /** Open edges from this generation to the tasks that wait for it, in admission order of those, after the one given. */
+  waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): Promise<readonly WaiterRow[]>;
+  /** What was committed and not yet told to all who follow, by task and generation, after the one given. */
+  propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]>;
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;

@@ -29,6 +29,7 @@ const lossCauses = new EnumTable<LeaseLossCause, LossCauseNumber>({
   suspended: LossCauseNumber.SUSPENDED,
   superseded: LossCauseNumber.SUPERSEDED,
   released: LossCauseNumber.RELEASED,
+  parent: LossCauseNumber.PARENT,
 });
 
 export interface WelcomeToSend {

@@ -8,8 +8,11 @@ import {
   AdmissionSource,
   AepState,
   CancellationPolicy,
+  DependencyCondition,
   ExecutionTarget,
   LifecyclePhase,
+  OnUnsatisfied,
+  ParentAttachment,
   ReceiptKind,
   TaskOutcome,
   TaskStatus,
@@ -17,6 +20,10 @@ import {
 } from '../gen/reeve/v1/task_pb.js';
 import type { AdmissionSource as SourceWord } from '../kernel/admission/identifiers.js';
 import type { ExecutionTarget as TargetWord } from '../kernel/admission/application.js';
+import type {
+  DependencyCondition as ConditionWord,
+  OnUnsatisfied as UnsatisfiedWord,
+} from '../kernel/admission/family-policy.js';
 import type { CancellationPolicy as PolicyWord } from '../kernel/admission/policy.js';
 import type { AepState as AepWord } from '../kernel/aep.js';
 import type { ActorType as ActorWord } from '../kernel/cause.js';
@@ -118,6 +125,22 @@ export const actorTypes = new EnumTable<ActorWord, ActorType>({
 export const cancellationPolicies = new EnumTable<PolicyWord, CancellationPolicy>({
   COOPERATIVE: CancellationPolicy.COOPERATIVE,
   FENCED: CancellationPolicy.FENCED,
+});
+
+export const attachments = new EnumTable<'attached' | 'detached', ParentAttachment>({
+  attached: ParentAttachment.ATTACHED,
+  detached: ParentAttachment.DETACHED,
+});
+
+export const conditions = new EnumTable<ConditionWord, DependencyCondition>({
+  succeeded: DependencyCondition.SUCCEEDED,
+  terminal: DependencyCondition.TERMINAL,
+});
+
+export const unsatisfied = new EnumTable<UnsatisfiedWord, OnUnsatisfied>({
+  skip: OnUnsatisfied.SKIP,
+  fail: OnUnsatisfied.FAIL,
+  cancel: OnUnsatisfied.CANCEL,
 });
 
 export const admissionSources = new EnumTable<SourceWord, AdmissionSource>({

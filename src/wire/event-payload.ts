@@ -55,6 +55,12 @@ function addContent(members: Members, admission: Admission, event: TaskEvent): v
       members.add('worker', event.data.worker).add('session_alias', sessionAlias(event.data.sessionId));
       members.time('accept_by', event.data.acceptBy);
       return;
+    case 'reeve.task.followed':
+      members.add('by', event.data.by);
+      return;
+    case 'reeve.task.held':
+      members.add('unsatisfied', event.data.unsatisfied);
+      return;
     case 'task.progress':
       members.add('progress', event.data.progress).add('message', event.data.message);
       return;
@@ -105,6 +111,7 @@ function addContent(members: Members, admission: Admission, event: TaskEvent): v
     case 'task.accepted':
     case 'task.started':
     case 'reeve.task.ready':
+    case 'reeve.task.dependencies_met':
     case 'reeve.task.cancel_delivered':
     case 'reeve.task.cancel_acknowledged':
       return;

@@ -22,6 +22,7 @@ export interface ListCommand {
   readonly statuses: readonly TaskStatus[] | null;
   readonly actionKinds: readonly string[] | null;
   readonly labels: Readonly<Record<string, string>>;
+  readonly parentTaskId: string | null;
   /** Epoch ms, inclusive; null: no bound. */
   readonly createdFrom: number | null;
   /** Epoch ms, exclusive; null: no bound. */
@@ -61,13 +62,13 @@ const NO_FILTER: Filter = {
   statuses: null,
   actionKinds: null,
   labels: {},
+  parentTaskId: null,
   createdFrom: null,
   createdBefore: null,
 };
 
 export function readFilter(filter: TaskFilter | undefined): Filter {
   if (filter === undefined) return NO_FILTER;
-  if (filter.parentTaskId !== '') throw unsupportedField('filter.parent_task_id');
   if (filter.concurrencyKey !== '') throw unsupportedField('filter.concurrency_key');
   if (filter.scheduleId !== '') throw unsupportedField('filter.schedule_id');
   const { createdFrom, createdBefore } = filter;
@@ -79,6 +80,7 @@ export function readFilter(filter: TaskFilter | undefined): Filter {
     actionKinds: orNull(kinds),
     // In one order, so that the same conditions are bound to the same token.
     labels: Object.fromEntries(Object.entries(filter.labels).sort(([left], [right]) => (left < right ? -1 : 1))),
+    parentTaskId: filter.parentTaskId === '' ? null : filter.parentTaskId,
     createdFrom: createdFrom === undefined ? null : timestampMs('filter.created_from', createdFrom),
     createdBefore: createdBefore === undefined ? null : timestampMs('filter.created_before', createdBefore),
   };

@@ -4,10 +4,18 @@
  * are refused by name and never dropped. Ranges are the kernel's.
  */
 import type { Duration } from '@bufbuild/protobuf/wkt';
-import { OnUnsatisfied, type RetryPolicy, type TaskPolicy, type TaskPolicySchema } from '../gen/reeve/v1/task_pb.js';
+import type {
+  Dependency as DependencyMessage,
+  ParentLink as ParentLinkMessage,
+  ParentLinkSchema,
+  RetryPolicy,
+  TaskPolicy,
+  TaskPolicySchema,
+} from '../gen/reeve/v1/task_pb.js';
+import type { Dependency, ParentLink } from '../kernel/admission/family-policy.js';
 import type { TaskPolicy as DomainPolicy, TaskPolicyInput } from '../kernel/admission/policy.js';
 import type { RetryPolicyInput } from '../kernel/admission/retry-policy.js';
-import { cancellationPolicies } from './enum-tables.js';
+import { attachments, cancellationPolicies, conditions, unsatisfied } from './enum-tables.js';
 import { unsupportedField } from './refusal-error.js';
 import { durationMs, timestampMs, toDuration, toTimestamp } from './time-values.js';
 import type { Fields } from './message-fields.js';
@@ -17,10 +25,6 @@ const NO_POLICY: TaskPolicyInput = {};
 /** Throws MALFORMED for what is not well-formed, UNSUPPORTED for what is not served. `field` leads to the policy. */
 export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskPolicyInput {
   if (policy === undefined) return NO_POLICY;
-  if (policy.parent !== undefined) throw unsupportedField(`${field}.parent`);
-  if (policy.dependsOn.length > 0) throw unsupportedField(`${field}.depends_on`);
-  if ((policy.onUnsatisfied ?? OnUnsatisfied.UNSPECIFIED) !== OnUnsatisfied.UNSPECIFIED)
-    throw unsupportedField(`${field}.on_unsatisfied`);
   // Nothing purges yet, and a promise to forget is not to be broken silently.
   if (policy.retention !== undefined) throw unsupportedField(`${field}.retention`);
   if (policy.concurrencyKey !== undefined) throw unsupportedField(`${field}.concurrency_key`);
@@ -37,12 +41,28 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
     notBeforeAtMs: notBefore === undefined ? undefined : Math.max(0, timestampMs(`${field}.not_before`, notBefore)),
     attemptTimeoutMs: span('attempt_timeout', policy.attemptTimeout),
     progressTimeoutMs: span('progress_timeout', policy.progressTimeout),
+    parent: policy.parent === undefined ? undefined : readParent(`${field}.parent`, policy.parent),
+    dependsOn: readDependencies(`${field}.depends_on`, policy.dependsOn),
+    onUnsatisfied: unsatisfied.readOr(`${field}.on_unsatisfied`, policy.onUnsatisfied ?? 0, undefined),
     retry: policy.retry === undefined ? undefined : readRetry(`${field}.retry`, policy.retry),
     cancellationPolicy:
       cancellationPolicy === undefined
         ? undefined
         : cancellationPolicies.readOr(`${field}.cancellation_policy`, cancellationPolicy, undefined),
   };
+}
+
+function readParent(field: string, parent: ParentLinkMessage): ParentLink {
+  const { taskId, generationId } = parent;
+  return { taskId, generationId, attached: attachments.read(`${field}.attachment`, parent.attachment) === 'attached' };
+}
+
+function readDependencies(field: string, dependsOn: readonly DependencyMessage[]): readonly Dependency[] | undefined {
+  if (dependsOn.length === 0) return undefined;
+  return dependsOn.map(({ taskId, condition }, index) => ({
+    taskId,
+    condition: conditions.readOr(`${field}[${String(index)}].condition`, condition, 'succeeded' as const),
+  }));
 }
 
 function readRetry(field: string, retry: RetryPolicy): RetryPolicyInput {
@@ -57,7 +77,7 @@ function readRetry(field: string, retry: RetryPolicy): RetryPolicyInput {
   };
 }
 
-/** The policy in force as Task.policy tells it: labels and cancellation policy stand elsewhere in the task. */
+/** The policy in force as Task.policy tells it: labels, parent and cancellation policy stand elsewhere in the task. */
 export function policyMessage(policy: DomainPolicy): Fields<typeof TaskPolicySchema> {
   const { retry } = policy;
   return {
@@ -70,6 +90,7 @@ export function policyMessage(policy: DomainPolicy): Fields<typeof TaskPolicySch
     ...(policy.progressTimeoutMs === null ? {} : { progressTimeout: toDuration(policy.progressTimeoutMs) }),
     ...(policy.concurrencyKey === null ? {} : { concurrencyKey: policy.concurrencyKey }),
     ...(policy.retentionMs === null ? {} : { retention: toDuration(policy.retentionMs) }),
+    ...(policy.dependsOn.length === 0 ? {} : dependenciesMessage(policy)),
     retry: {
       maxAttempts: retry.maxAttempts,
       initial: toDuration(retry.initialMs),
@@ -79,4 +100,16 @@ export function policyMessage(policy: DomainPolicy): Fields<typeof TaskPolicySch
       nonRetryableCodes: [...retry.nonRetryableCodes],
     },
   };
+}
+
+function dependenciesMessage({ dependsOn, onUnsatisfied }: DomainPolicy): Fields<typeof TaskPolicySchema> {
+  return {
+    dependsOn: dependsOn.map(({ taskId, condition }) => ({ taskId, condition: conditions.value(condition) })),
+    onUnsatisfied: unsatisfied.value(onUnsatisfied),
+  };
+}
+
+/** Task.parent; nothing for a task without one. */
+export function parentMessage({ taskId, generationId, attached }: ParentLink): Fields<typeof ParentLinkSchema> {
+  return { taskId, generationId, attachment: attachments.value(attached ? 'attached' : 'detached') };
 }

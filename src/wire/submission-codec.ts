@@ -96,7 +96,7 @@ function traceContext(context: Readonly<Record<string, string>>): Readonly<Recor
 
 /** The kernel names policy fields from the policy's own root; the caller wrote them inside `policy`. */
 const POLICY_FIELD =
-  /^(priority|labels|description|timeout|start_by|not_before|attempt_timeout|progress_timeout|retry|cancellation_policy|concurrency_key|retention)\b/;
+  /^(priority|labels|description|timeout|start_by|not_before|attempt_timeout|progress_timeout|retry|cancellation_policy|concurrency_key|retention|parent|depends_on|on_unsatisfied)\b/;
 
 function admissionRefusal(admission: AdmissionRefusal, request: SubmitRequest): Refusal {
   if (admission.reason === 'ACTION_KIND_UNREGISTERED') {

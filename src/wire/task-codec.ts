@@ -29,7 +29,7 @@ import {
   statuses,
 } from './enum-tables.js';
 import type { Fields, OptionalField } from './message-fields.js';
-import { policyMessage } from './policy-codec.js';
+import { parentMessage, policyMessage } from './policy-codec.js';
 import { sessionAlias } from './session-alias.js';
 import { errorMessage } from './settlement-codec.js';
 import { toTimestamp } from './time-values.js';
@@ -101,6 +101,7 @@ function basicView(record: TaskRecord, extras: TaskExtras): TaskFields {
     },
     timers: timersMessage(record),
     labels: { ...policy.labels },
+    ...(admission.policy.parent === null ? {} : { parent: parentMessage(admission.policy.parent) }),
     policy: policyMessage(policy),
     createTime: toTimestamp(admission.createdAt),
     ...timeField('queueTime', record.queuedAt),

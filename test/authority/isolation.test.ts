@@ -3,7 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { IntentWork } from '../../src/authority/intent-work.js';
-import { Committer, MAX_BATCH_BYTES, MAX_WAITING_BYTES, MAX_WAITING_WORKS } from '../../src/authority/committer.js';
+import { Committer } from '../../src/authority/committer.js';
+import { MAX_BATCH_BYTES, MAX_WAITING_BYTES, MAX_WAITING_WORKS } from '../../src/authority/waiting-works.js';
 import { Publisher } from '../../src/authority/publisher.js';
 import { RecordCache } from '../../src/authority/record-cache.js';
 import type { SubmitAnswer } from '../../src/authority/submit-work.js';

@@ -13,6 +13,10 @@ export const lifecycleTables = [
   'sessions',
   'routes',
   'meta',
+  'children',
+  'dependencies',
+  'family_counts',
+  'propagations',
 ];
 
 const adapterFile = /^src\/store\/[^/]+\/.+/;

@@ -33,6 +33,24 @@ describe('submit', () => {
     expect(out).toMatch(/^task {5}\S+\noutcome {2}created\nkey {6}[0-9a-f-]{36}\n$/);
   });
 
+  it('names a parent and what it waits for, and both are followed', async () => {
+    const parent = await submitted();
+    const child = await submitted('--parent', parent);
+    const waiter = await submitted('--depends-on', child, '--on-unsatisfied', 'fail');
+    const listed = await service.reeve('list', '--parent', parent, '--json');
+    expect(jsonLines(listed.out).map((task) => task['task_id'] ?? task)).toEqual([child]);
+    expect((await service.reeve('cancel', parent)).end).toBe(0);
+    const shown = async (id: string) => parsed((await service.reeve('get', id, '--json')).out);
+    expect(await shown(child)).toMatchObject({ status: 'TASK_STATUS_CANCELLED', parent: { task_id: parent } });
+    expect(await shown(waiter)).toMatchObject({
+      status: 'TASK_STATUS_FAILED',
+      reason: { code: 'run.failed.dependency' },
+    });
+    const late = await service.reeve('submit', 'agent', '--parent', parent);
+    expect(late.end).not.toBe(0);
+    expect(late.err).toMatch(/^reeve: PARENT_CONSTRAINT: /);
+  });
+
   it('replays a key, and says what it did not apply', async () => {
     const id = await submitted('--key', 'replay', '--args', '{"n":1}');
     const again = await service.reeve(

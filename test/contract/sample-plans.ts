@@ -1,5 +1,6 @@
 // Plans as the authority makes them, by the real kernel, for tests of stores.
 
+import type { ParentLink } from '../../src/kernel/admission/family-policy.js';
 import { resolvePolicy } from '../../src/kernel/admission/policy.js';
 import type { Cause } from '../../src/kernel/cause.js';
 import { judge } from '../../src/kernel/decide.js';
@@ -35,6 +36,7 @@ export function joined(...plans: readonly CommitPlan[]): CommitPlan {
     sessions: plans.flatMap((plan) => plan.sessions),
     ledger: plans.flatMap((plan) => plan.ledger),
     diagnostics: plans.flatMap((plan) => plan.diagnostics),
+    links: plans.flatMap((plan) => plan.links ?? []),
   };
 }
 
@@ -56,6 +58,7 @@ export interface TaskShape {
   readonly argsJson?: string;
   readonly at?: number;
   readonly notBeforeAt?: number;
+  readonly parent?: ParentLink;
 }
 
 let made = 0;
@@ -79,7 +82,7 @@ export function submitted(shape: TaskShape = {}): Step {
 
 function admissionOf(shape: TaskShape, taskId: string): Admission {
   const { labels = {}, priority = 0, startByMs = null } = shape;
-  const policy = resolvePolicy({ labels, priority, startByMs });
+  const policy = resolvePolicy({ labels, priority, startByMs, parent: shape.parent });
   if (!policy.ok) throw new Error(JSON.stringify(policy.refusal));
   return {
     taskId,

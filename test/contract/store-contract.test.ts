@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { commitContract } from './commit-contract.js';
 import { memoryEngine, sqliteEngine } from './engines.js';
+import { familyContract } from './family-contract.js';
 import { readContract } from './read-contract.js';
 import { sessionContract } from './session-contract.js';
 import { skewContract } from './skew-contract.js';
@@ -12,6 +13,7 @@ import type { StoreSource } from './store-under-test.js';
 const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   commits: commitContract,
   'write skew': skewContract,
+  families: familyContract,
   sessions: sessionContract,
   reads: readContract,
 };

@@ -70,6 +70,7 @@ describe('after beginDrain', () => {
     world.dispatcher.beginDrain(1_000, 5_000);
     world.dispatcher.stop();
     world.timers.stop();
+    world.propagation.stop();
     world.quiet.stop();
     await world.authority.stop();
     await world.clock.advance(10_000);

@@ -139,7 +139,6 @@ describe('List', () => {
   });
 
   it.each<[MessageInitShape<typeof ListRequestSchema>, string]>([
-    [{ filter: { parentTaskId: 'p' } }, 'filter.parent_task_id'],
     [{ filter: { concurrencyKey: 'k' } }, 'filter.concurrency_key'],
     [{ filter: { scheduleId: 's' } }, 'filter.schedule_id'],
   ])('UNSUPPORTED: %j', async (request, field) => {

@@ -197,9 +197,6 @@ describe('malformed submissions', () => {
   });
 
   const later: readonly (readonly [string, Submission['policy']])[] = [
-    ['policy.parent', { parent: { taskId: 'p' } }],
-    ['policy.depends_on', { dependsOn: [{ taskId: 'd' }] }],
-    ['policy.on_unsatisfied', { onUnsatisfied: 2 }],
     ['policy.concurrency_key', { concurrencyKey: 'k' }],
     ['policy.retention', { retention: { seconds: 86_400n } }],
     ['policy.retention', { retention: {} }],

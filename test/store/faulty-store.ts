@@ -3,6 +3,7 @@
 // Faults are queued: each commit takes the next one, and runs clean when there is none.
 
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
+import type { StoredPropagation } from '../../src/store/family-rows.js';
 import { StoreError } from '../../src/store/store-error.js';
 import type { ListQuery, DueTask, ReadyPosition, TaskStore } from '../../src/store/task-store.js';
 
@@ -164,6 +165,22 @@ export class FaultyStore implements TaskStore {
 
   onDeath(listener: (error: StoreError) => void) {
     this.inner.onDeath(listener);
+  }
+
+  familyCounts(taskIds: readonly string[]) {
+    return this.read(() => this.inner.familyCounts(taskIds));
+  }
+
+  liveChildren(parentId: string, afterOrder: number, limit: number) {
+    return this.read(() => this.inner.liveChildren(parentId, afterOrder, limit));
+  }
+
+  waitersOf(taskId: string, generation: number, afterOrder: number, limit: number) {
+    return this.read(() => this.inner.waitersOf(taskId, generation, afterOrder, limit));
+  }
+
+  propagations(after: StoredPropagation | null, limit: number) {
+    return this.read(() => this.inner.propagations(after, limit));
   }
 
   secret() {

@@ -100,6 +100,23 @@ describe('opening', () => {
     await expect(openSqliteStore({ path })).rejects.toMatchObject(refusedAs(/not a database/));
   });
 
+  it('leads a file of the first schema to the newest, with everything in it', async () => {
+    const path = join(temporaryFolder(), 'reeve.db');
+    const store = await openSqliteStore({ path });
+    const task = submitted();
+    await committed(store, task);
+    await store.close();
+    const tables = ['children', 'dependencies', 'family_counts', 'propagations'];
+    tamper(path, ...tables.map((table) => `DROP TABLE ${table}`), 'PRAGMA user_version = 1');
+    const again = await openSqliteStore({ path });
+    const { taskId } = task.record.admission;
+    expect(await recordOf(again, taskId)).toEqual(task.record);
+    const links = [{ kind: 'child_admitted', parentId: taskId, childId: taskId, live: true }] as const;
+    await commit(again, planOf({ links }));
+    expect(await again.familyCounts([taskId])).toEqual([{ liveChildren: 1, unsatisfied: 0 }]);
+    await again.close();
+  });
+
   it('refuses a schema that a newer Reeve made', async () => {
     const path = join(temporaryFolder(), 'reeve.db');
     await (await openSqliteStore({ path })).close();

@@ -53,8 +53,8 @@ describe('the writer', () => {
 
   it('is fatal when COMMIT itself fails', () => {
     db.exec(`CREATE TABLE parents (id INTEGER PRIMARY KEY);
-             CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
-             CREATE TRIGGER orphan AFTER INSERT ON tasks BEGIN INSERT INTO children VALUES (1); END;`);
+             CREATE TABLE offspring (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+             CREATE TRIGGER orphan AFTER INSERT ON tasks BEGIN INSERT INTO offspring VALUES (1); END;`);
     db.pragma('foreign_keys = ON');
     expect(() => commit(submitted())).toThrow(expect.objectContaining({ failure: 'fatal' }) as Error);
     expect(count('tasks')).toBe(0);

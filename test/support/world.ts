@@ -12,6 +12,7 @@ import type { TaskRecord } from '../../src/kernel/record.js';
 import { fold } from '../../src/kernel/fold.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
+import { Propagation } from '../../src/timers/propagation.js';
 import { TaskTimers } from '../../src/timers/task-timers.js';
 import { ManualClock } from './manual-clock.js';
 import { SeededRandom } from './seeded-random.js';
@@ -28,6 +29,8 @@ export interface WorldOptions {
   readonly dispatcher?: null;
   /** Started by default. */
   readonly timers?: 'stopped';
+  /** Started by default; stopped, followers are told only in the transactions themselves. */
+  readonly propagation?: 'stopped';
 }
 
 let worlds = 0;
@@ -50,6 +53,7 @@ export class World {
 
   dispatcher!: Dispatcher;
   timers!: TaskTimers;
+  propagation!: Propagation;
 
   static async open(options: WorldOptions = {}): Promise<World> {
     const real = options.real ?? openMemoryStore();
@@ -82,6 +86,9 @@ export class World {
     }
     this.timers = new TaskTimers(this.authority, () => this.quiet.quietSince(), onError);
     if (options.timers !== 'stopped') this.timers.start();
+    this.propagation = new Propagation(this.authority, onError);
+    if (options.propagation === 'stopped') this.propagation.stop();
+    else this.propagation.start();
   }
 
   /** Another process on the same store and the same clock. */
@@ -93,6 +100,7 @@ export class World {
   kill(): void {
     this.quiet.stop();
     this.timers.stop();
+    this.propagation.stop();
     this.probe.down = true;
     (this.dispatcher as Dispatcher | undefined)?.stop();
   }

@@ -42,6 +42,9 @@ function recordOf(admission: Partial<Admission>, labels: Record<string, string> 
     cancellationPolicy: 'COOPERATIVE' as const,
     concurrencyKey: null,
     retentionMs: null,
+    parent: null,
+    dependsOn: [],
+    onUnsatisfied: 'skip' as const,
   };
   const actor = { type: 'producer' as const, id: '' };
   const full: Admission = {

@@ -1,13 +1,13 @@
 /**
  * The policy of a task: how urgently, how long and how often it is tried. Everything about it that is not hashed.
  *
- * Owns bounds, defaults and comparison of the policy fields that concern one task alone; parent and dependencies are
- * judged against other records, elsewhere. After resolving every field has a value or null, and nothing downstream
+ * Owns bounds, defaults and comparison of its fields; the form of what it says of other tasks is family-policy.ts's. After resolving every field has a value or null, and nothing downstream
  * knows a default.
  */
 
 import { accepted, malformed } from './admission-refusal.js';
 import type { Checked } from './admission-refusal.js';
+import { type FamilyPolicy, resolveFamily, sameDependencies, sameParent } from './family-policy.js';
 import { checkConcurrencyKey } from './identifiers.js';
 import { resolveLabels, sameLabels } from './labels.js';
 import type { Labels } from './labels.js';
@@ -22,7 +22,7 @@ export type { RetryPolicy } from './retry-policy.js';
 export const CANCELLATION_POLICIES = ['COOPERATIVE', 'FENCED'] as const;
 export type CancellationPolicy = (typeof CANCELLATION_POLICIES)[number];
 
-export interface TaskPolicy {
+export interface TaskPolicy extends FamilyPolicy {
   /** −100…100; one step outweighs one minute of waiting. */
   readonly priority: number;
   readonly labels: Labels;
@@ -96,6 +96,8 @@ export function resolvePolicy(input: TaskPolicyInput): Checked<TaskPolicy> {
   const concurrencyKey = input.concurrencyKey ?? null;
   const checkedKey = concurrencyKey === null ? null : checkConcurrencyKey(concurrencyKey);
   if (checkedKey !== null && !checkedKey.ok) return checkedKey;
+  const family = resolveFamily(input);
+  if (!family.ok) return family;
   return accepted({
     priority: priority === 0 ? 0 : priority,
     labels: labels.value,
@@ -109,6 +111,9 @@ export function resolvePolicy(input: TaskPolicyInput): Checked<TaskPolicy> {
     cancellationPolicy,
     concurrencyKey,
     retentionMs,
+    parent: family.value.parent,
+    dependsOn: family.value.dependsOn,
+    onUnsatisfied: family.value.onUnsatisfied,
   });
 }
 
@@ -135,6 +140,9 @@ const COMPARISONS: readonly (readonly [string, (left: TaskPolicy, right: TaskPol
   ['cancellation_policy', (left, right) => left.cancellationPolicy === right.cancellationPolicy],
   ['concurrency_key', (left, right) => left.concurrencyKey === right.concurrencyKey],
   ['retention', (left, right) => left.retentionMs === right.retentionMs],
+  ['parent', (left, right) => sameParent(left.parent, right.parent)],
+  ['depends_on', (left, right) => sameDependencies(left.dependsOn, right.dependsOn)],
+  ['on_unsatisfied', (left, right) => left.onUnsatisfied === right.onUnsatisfied],
 ];
 
 /** The policy fields that differ, by their wire names: `ignored_policy_fields` of a replayed Submit. */

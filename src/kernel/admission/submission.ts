@@ -6,6 +6,7 @@ import { type Actor, type Source, mayClaimActor } from '../cause.js';
 import { type AdmissionRefusal, type Checked, accepted, malformed } from './admission-refusal.js';
 import { type ActionKindRegistry } from './action-kinds.js';
 import { type Application, type ApplicationInput, normaliseApplication } from './application.js';
+import { namesItself } from './family-policy.js';
 import {
   type AdmissionSource,
   checkIdempotencyKey,
@@ -72,6 +73,8 @@ export function admit(input: SubmissionInput, kinds: ActionKindRegistry): Admitt
   if (!application.ok) return application;
   const policy = resolvePolicy(input.policy);
   if (!policy.ok) return policy;
+  const itself = taskId.value === null ? null : namesItself(taskId.value, policy.value);
+  if (itself !== null) return itself;
   return accepted({
     namespace: namespace.value,
     queue: queue.value,

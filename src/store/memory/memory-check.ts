@@ -1,8 +1,9 @@
 /**
  * The check phase of the memory store, in the order of answers that sqlite/plan-check.ts documents: keys first, then
- * records, then sessions. It writes nothing.
+ * records, families and sessions. It writes nothing.
  */
 import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
+import { brokenLink } from '../family-guards.js';
 import { sessionIdOf, taskIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
 import type { MemoryTables } from './memory-tables.js';
@@ -10,7 +11,13 @@ import type { MemoryTables } from './memory-tables.js';
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
 
 export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
-  return ledger(tables, plan) ?? keys(tables, plan) ?? records(tables, plan) ?? sessions(tables, plan);
+  return (
+    ledger(tables, plan) ??
+    keys(tables, plan) ??
+    records(tables, plan) ??
+    families(tables, plan) ??
+    sessions(tables, plan)
+  );
 }
 
 function ledger(tables: MemoryTables, plan: CommitPlan): Lost | null {
@@ -48,6 +55,11 @@ function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
     if (!holds(taskId, version)) return { kind: 'conflict', subject: 'record', id: taskId };
   }
   return null;
+}
+
+function families({ family }: MemoryTables, { links = [] }: CommitPlan): Lost | null {
+  const broken = brokenLink(links, family);
+  return broken === null ? null : { kind: 'conflict', subject: 'family', id: broken };
 }
 
 function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {

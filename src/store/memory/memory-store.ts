@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
 import { sessionAfter } from '../session-guards.js';
@@ -49,6 +50,7 @@ class MemoryStore implements TaskStore {
       if (after !== null) tables.sessions.set(after.sessionId, deepFreeze(after));
     }
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
+    for (const link of plan.links ?? []) tables.family.write(link);
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
     return { kind: 'committed', firstSequences };
   }
@@ -188,6 +190,45 @@ class MemoryStore implements TaskStore {
       .map(({ taskId, order }) => ({ taskId, order }));
   }
 
+  async familyCounts(taskIds: readonly string[]): Promise<readonly FamilyCounts[]> {
+    this.assertOpen();
+    return taskIds.map((taskId) => this.tables.family.counts(taskId));
+  }
+
+  async liveChildren(parentId: string, afterOrder: number, limit: number): Promise<readonly ChildRow[]> {
+    this.assertOpen();
+    const children = [...(this.tables.family.children.get(parentId) ?? [])].filter(([, live]) => live);
+    return this.inOrder(children, afterOrder, limit).map(({ taskId, order }) => ({ taskId, order }));
+  }
+
+  async waitersOf(
+    taskId: string,
+    generation: number,
+    afterOrder: number,
+    limit: number,
+  ): Promise<readonly WaiterRow[]> {
+    this.assertOpen();
+    const { family } = this.tables;
+    return this.inOrder([...family.waitersOf(taskId, generation)], afterOrder, limit).map((row) => ({
+      taskId: row.taskId,
+      order: row.order,
+      condition: row.value,
+      unsatisfied: family.counts(row.taskId).unsatisfied,
+    }));
+  }
+
+  async propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]> {
+    this.assertOpen();
+    return [...this.tables.family.propagations.values()]
+      .map((row) => ({ ...row, order: this.tables.tasks.get(row.taskId)?.order ?? 0 }))
+      .sort((left, right) => left.order - right.order || left.generation - right.generation)
+      .filter(
+        (row) =>
+          after === null || row.order > after.order || (row.order === after.order && row.generation > after.generation),
+      )
+      .slice(0, limit);
+  }
+
   secret(): Promise<string> {
     return Promise.resolve(this.storeSecret);
   }
@@ -199,6 +240,19 @@ class MemoryStore implements TaskStore {
 
   async close(): Promise<void> {
     this.closed = true;
+  }
+
+  /** What is known of these tasks, in admission order, after the one given. */
+  private inOrder<Value>(
+    known: readonly (readonly [string, Value])[],
+    afterOrder: number,
+    limit: number,
+  ): { readonly taskId: string; readonly order: number; readonly value: Value }[] {
+    return known
+      .map(([taskId, value]) => ({ taskId, order: this.tables.tasks.get(taskId)?.order ?? 0, value }))
+      .filter(({ order }) => order > afterOrder)
+      .sort((left, right) => left.order - right.order)
+      .slice(0, limit);
   }
 
   private assertOpen(): void {

@@ -13,6 +13,7 @@ import {
 } from '../commit-plan.js';
 import type { StoredEvent } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
+import { MemoryFamily } from './memory-family.js';
 
 export interface TaskEntry {
   readonly taskId: string;
@@ -35,6 +36,7 @@ export class MemoryTables {
   readonly ready = new Map<string, Set<TaskEntry>>();
   readonly due = new Set<TaskEntry>();
   readonly leased = new Map<string, Set<TaskEntry>>();
+  readonly family = new MemoryFamily();
   private readonly keys = new Map<string, TaskEntry>();
   private nextSequence = 1;
 

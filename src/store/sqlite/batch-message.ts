@@ -1,14 +1,14 @@
 /**
  * A batch on its way to the writer thread: every text is encoded on this side and all of it goes into one flat list,
  * because cloning a list of texts between threads is cheap and cloning nested objects is not. What is rare (several
- * records read, session writes, ledger, diagnostics) travels as it is.
+ * records read, session writes, ledger, diagnostics, families) travels as it is.
  */
 import { encodeAdmission } from '../admission-codec.js';
 import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, SessionRead } from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
 import { encodeRecord } from '../record-codec.js';
 
-export type RareParts = Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics'>;
+export type RareParts = Required<Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>>;
 
 type Item = string | number | null | RareParts;
 
@@ -64,9 +64,11 @@ export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
   return { plans: plans.length, routeKeys, items };
 }
 
-function rareParts({ recordReads, sessions, ledger, diagnostics }: CommitPlan): RareParts | null {
-  const none = recordReads.length + sessions.length + ledger.length + diagnostics.length === 0;
-  return none ? null : { recordReads, sessions, ledger, diagnostics };
+const NO_LINKS: RareParts['links'] = [];
+
+function rareParts({ recordReads, sessions, ledger, diagnostics, links = NO_LINKS }: CommitPlan): RareParts | null {
+  const none = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length === 0;
+  return none ? null : { recordReads, sessions, ledger, diagnostics, links };
 }
 
 /** A batch has few routes, and mostly the one just seen. */

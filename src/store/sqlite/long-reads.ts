@@ -29,6 +29,7 @@ export interface ListedRows {
 export class LongReads {
   private readonly forwards: Statement<[number, number], ScanRow>;
   private readonly backwards: Statement<[number, number], ScanRow>;
+  private readonly children: Readonly<Record<'up' | 'down', Statement<[string, number, number], ScanRow>>>;
   private readonly task: Statement<[number], TaskRow>;
   private readonly routeById: Statement<[number], string>;
   private readonly history: Statement<[string, number], HistoryRow>;
@@ -40,6 +41,17 @@ export class LongReads {
     const scan = 'SELECT task_order, route_id, record FROM tasks WHERE task_order';
     this.forwards = db.prepare<[number, number], ScanRow>(`${scan} > ? ORDER BY task_order LIMIT ?`).raw();
     this.backwards = db.prepare<[number, number], ScanRow>(`${scan} < ? ORDER BY task_order DESC LIMIT ?`).raw();
+    const children = (order: string): Statement<[string, number, number], ScanRow> =>
+      db
+        .prepare<[string, number, number], ScanRow>(
+          `SELECT t.task_order, t.route_id, t.record FROM children c JOIN tasks t ON t.task_order = c.child_order
+           WHERE c.parent_order = (SELECT task_order FROM tasks WHERE task_id = ?) AND c.child_order ${order} LIMIT ?`,
+        )
+        .raw();
+    this.children = {
+      up: children('> ? ORDER BY c.child_order'),
+      down: children('< ? ORDER BY c.child_order DESC'),
+    };
     this.task = db
       .prepare<[number], TaskRow>(
         `SELECT t.task_order, t.task_id, t.version, ${LAST_NUMBER}, t.record, a.admission
@@ -88,13 +100,15 @@ export class LongReads {
   }
 
   listTasks(query: ListQuery): ListedRows {
-    const statement = query.descending ? this.backwards : this.forwards;
+    const { descending, parentTaskId = null } = query;
+    const all = descending ? this.backwards : this.forwards;
+    const children = descending ? this.children.down : this.children.up;
     const rows: TaskRow[] = [];
     let bytes = 0;
-    let position = query.after ?? (query.descending ? Number.MAX_SAFE_INTEGER : 0);
+    let position = query.after ?? (descending ? Number.MAX_SAFE_INTEGER : 0);
     for (let seen = 0; seen < MAX_ROWS_PER_LIST;) {
       const wanted = Math.min(ROWS_PER_STATEMENT, MAX_ROWS_PER_LIST - seen);
-      const scanned = statement.all(position, wanted);
+      const scanned = parentTaskId === null ? all.all(position, wanted) : children.all(parentTaskId, position, wanted);
       for (const row of scanned) {
         position = row[0];
         if (!this.matches(row, query)) continue;

@@ -1,13 +1,15 @@
 /**
  * The check phase: everything that a plan read or presumes, against the store as the plans before it left it. It writes
  * nothing. Order of answers: keys first (what was done before stands whatever else changed), then records, then
- * sessions.
+ * families, then sessions.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { PlanVerdict, SessionRow, SessionWrite } from '../commit-plan.js';
 import { sessionIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
+import { brokenLink } from '../family-guards.js';
 import type { RowPlan } from './batch-message.js';
+import type { FamilyTables } from './family-tables.js';
 import type { KnownTasks } from './known-tasks.js';
 import type { SessionRows } from './session-rows.js';
 
@@ -23,6 +25,7 @@ export class PlanCheck {
     db: Database,
     private readonly tasks: KnownTasks,
     private readonly sessions: SessionRows,
+    private readonly family: FamilyTables,
   ) {
     this.holderOfKey = db
       .prepare<[string, string], string | null>(
@@ -39,7 +42,12 @@ export class PlanCheck {
 
   all(plan: RowPlan): Lost | null {
     return (
-      this.ledger(plan) ?? this.keys(plan) ?? this.records(plan) ?? this.sessionReads(plan) ?? this.sessionWrites(plan)
+      this.ledger(plan) ??
+      this.keys(plan) ??
+      this.records(plan) ??
+      this.links(plan) ??
+      this.sessionReads(plan) ??
+      this.sessionWrites(plan)
     );
   }
 
@@ -78,6 +86,11 @@ export class PlanCheck {
       if (lost !== null) return lost;
     }
     return null;
+  }
+
+  private links({ rare }: RowPlan): Lost | null {
+    const broken = rare === null ? null : brokenLink(rare.links, this.family);
+    return broken === null ? null : { kind: 'conflict', subject: 'family', id: broken };
   }
 
   version(taskId: string, version: number): Lost | null {

@@ -2,6 +2,7 @@
  * What the store and its threads say to each other. Each thread answers its requests one by one, in the order in which
  * they came, so an answer needs no name. Everything here survives a structured clone.
  */
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { Diagnostic, LedgerEntry, SessionRow } from '../commit-plan.js';
 import type { StoreFailure } from '../store-error.js';
 import type { HistoryRow, TaskRow } from '../stored-row.js';
@@ -27,6 +28,10 @@ export interface WriterCalls {
   sessions(expiredBefore: number | null, limit: number): SessionRow[];
   leaseHolders(): string[];
   tasksOfSession(sessionId: string, afterOrder: number, limit: number): LeasedRow[];
+  familyCounts(taskIds: readonly string[]): FamilyCounts[];
+  liveChildren(parentId: string, afterOrder: number, limit: number): ChildRow[];
+  waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): WaiterRow[];
+  propagations(after: StoredPropagation | null, limit: number): StoredPropagation[];
   /** Checkpoints and closes; the thread ends after its answer. */
   close(): null;
 }

@@ -78,5 +78,39 @@ const FIRST_SCHEMA = `
   ) WITHOUT ROWID, STRICT;
 `;
 
+/** Families and dependencies. Not keyed by ids but by orders; a plain task has no row in any of them. */
+const FAMILIES = `
+  CREATE TABLE children (
+    parent_order INTEGER NOT NULL,
+    child_order INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    PRIMARY KEY (parent_order, child_order)
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX children_live ON children (parent_order, child_order) WHERE live = 1;
+
+  CREATE TABLE dependencies (
+    upstream_order INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    waiter_order INTEGER NOT NULL,
+    condition INTEGER NOT NULL,
+    PRIMARY KEY (upstream_order, generation, waiter_order)
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX dependencies_by_waiter ON dependencies (waiter_order);
+
+  CREATE TABLE family_counts (
+    task_order INTEGER PRIMARY KEY,
+    live_children INTEGER NOT NULL,
+    unsatisfied INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE propagations (
+    task_order INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    outcome INTEGER NOT NULL,
+    event_number INTEGER NOT NULL,
+    PRIMARY KEY (task_order, generation)
+  ) WITHOUT ROWID, STRICT;
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES];

@@ -3,6 +3,7 @@
  * decoded; no database is touched on this thread, so a slow sync stalls neither streams nor leases.
  */
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
+import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed } from '../plan-shape.js';
 import { StoreError } from '../store-error.js';
@@ -134,6 +135,22 @@ class SqliteStore implements TaskStore {
   async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly LeasedTask[]> {
     const rows = await this.writer.call('tasksOfSession', sessionId, afterOrder, limit);
     return rows.map(([order, taskId]) => ({ order, taskId }));
+  }
+
+  familyCounts(taskIds: readonly string[]): Promise<readonly FamilyCounts[]> {
+    return this.writer.call('familyCounts', taskIds);
+  }
+
+  liveChildren(parentId: string, afterOrder: number, limit: number): Promise<readonly ChildRow[]> {
+    return this.writer.call('liveChildren', parentId, afterOrder, limit);
+  }
+
+  waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): Promise<readonly WaiterRow[]> {
+    return this.writer.call('waitersOf', taskId, generation, afterOrder, limit);
+  }
+
+  propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]> {
+    return this.writer.call('propagations', after, limit);
   }
 
   secret(): Promise<string> {

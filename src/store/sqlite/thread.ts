@@ -44,6 +44,11 @@ function openWriter(
     sessions: (expiredBefore, limit) => writer.sessions.alive(expiredBefore, limit),
     leaseHolders: () => reads.leaseHolders(),
     tasksOfSession: (sessionId, afterOrder, limit) => reads.tasksOfSession(sessionId, afterOrder, limit),
+    familyCounts: (taskIds) => taskIds.map((taskId) => writer.family.counts(taskId)),
+    liveChildren: (parentId, afterOrder, limit) => writer.family.liveChildren(parentId, afterOrder, limit),
+    waitersOf: (taskId, generation, afterOrder, limit) =>
+      writer.family.waitersOf(taskId, generation, afterOrder, limit),
+    propagations: (after, limit) => writer.family.propagations(after, limit),
     close: () => {
       db.pragma('wal_checkpoint(TRUNCATE)');
       db.close();

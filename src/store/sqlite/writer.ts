@@ -17,6 +17,7 @@ import {
   decodeBatch,
 } from './batch-message.js';
 import { Counters } from './counters.js';
+import { FamilyTables } from './family-tables.js';
 import { KnownTasks } from './known-tasks.js';
 import { PlanCheck } from './plan-check.js';
 import { SessionRows, columnsOf, standingOf } from './session-rows.js';
@@ -30,6 +31,7 @@ export class Writer {
   private readonly statements: WriteStatements;
   private readonly counters: Counters;
   private readonly tasks: KnownTasks;
+  readonly family: FamilyTables;
   private readonly check: PlanCheck;
 
   constructor(private readonly db: Database.Database) {
@@ -38,7 +40,8 @@ export class Writer {
     this.tasks = new KnownTasks(db);
     this.counters = new Counters(db);
     this.routes = this.counters.routes;
-    this.check = new PlanCheck(db, this.tasks, this.sessions);
+    this.family = new FamilyTables(db, this.tasks);
+    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family);
   }
 
   /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
@@ -163,6 +166,7 @@ export class Writer {
       if (task === null) throw new Error(`a checked ledger entry of ${taskId} has no task`);
       statements.insertLedger.run(task.order, intentKey, contentHash, answerJson);
     }
+    for (const link of rare.links) this.family.write(link);
     for (const { taskId, epoch, at, text } of rare.diagnostics) {
       const task = this.tasks.get(taskId);
       if (task === null) continue;

@@ -26,6 +26,9 @@ const defaults: TaskPolicy = {
   cancellationPolicy: 'COOPERATIVE',
   concurrencyKey: null,
   retentionMs: null,
+  parent: null,
+  dependsOn: [],
+  onUnsatisfied: 'skip',
 };
 
 describe('resolvePolicy', () => {
@@ -142,6 +145,9 @@ describe('policyDifferences', () => {
       cancellationPolicy: 'FENCED',
       concurrencyKey: 'k',
       retentionMs: 1,
+      parent: { taskId: 'p', generationId: 'g', attached: true },
+      dependsOn: [{ taskId: 'd', condition: 'terminal' }],
+      onUnsatisfied: 'fail',
     });
     expect(policyDifferences(resolved(), other)).toHaveLength(Object.keys(defaults).length);
   });
