@@ -921,6 +921,7 @@ export type CancelRequest = Message<"reeve.v1.CancelRequest"> & {
   /**
    * Enforce it after this: the lease is revoked and the task cancelled, its owner unconfirmed.
    * 0 … 10 years. Unset: never, and a worker that ignores the request runs on.
+   * A request that is pending already keeps the grace it was made with.
    *
    * @generated from field: optional google.protobuf.Duration grace = 8;
    */
