@@ -24,6 +24,14 @@ import type { Committed } from './publisher.js';
 import type { Work } from './work.js';
 
 const NONE: readonly never[] = [];
+const NOTHING: CommitPlan = {
+  recordReads: NONE,
+  sessionReads: NONE,
+  records: NONE,
+  sessions: NONE,
+  ledger: NONE,
+  diagnostics: NONE,
+};
 /** Never written to: a unit that has an edge makes a list of its own. */
 const NO_EDGES: EdgeOpened[] = [];
 const NO_CLOSED: ClosedEdge[] = [];
@@ -57,14 +65,7 @@ export class SessionUnit extends Answers {
   }
 
   plan(): CommitPlan {
-    return {
-      recordReads: NONE,
-      sessionReads: NONE,
-      records: NONE,
-      sessions: [this.write],
-      ledger: NONE,
-      diagnostics: NONE,
-    };
+    return { ...NOTHING, sessions: [this.write] };
   }
 }
 
@@ -77,15 +78,7 @@ export class LinksUnit extends Answers {
   }
 
   plan(): CommitPlan {
-    return {
-      recordReads: NONE,
-      sessionReads: NONE,
-      records: NONE,
-      sessions: NONE,
-      ledger: NONE,
-      diagnostics: NONE,
-      links: this.links,
-    };
+    return { ...NOTHING, links: this.links };
   }
 }
 

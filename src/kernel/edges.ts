@@ -2,7 +2,7 @@
  * The edge table: every legal change of status and the intents that may take it (lifecycle.md section 3).
  * A pair that is not here is INVALID_TRANSITION before any write. Who may take a declared edge is judged elsewhere.
  */
-import { type TaskStatus, isTerminal } from './status.js';
+import type { TaskStatus } from './status.js';
 
 export type EdgeIntent =
   | 'submit'
@@ -77,10 +77,4 @@ export function isDeclaredEdge(from: TaskStatus | null, to: TaskStatus): boolean
 /** Whether this intent may take `from → to`. */
 export function mayTake(from: TaskStatus | null, to: TaskStatus, by: EdgeIntent): boolean {
   return declared.get(`${from ?? ''}>${to}`)?.has(by) ?? false;
-}
-
-/** The statuses a generation in `from` can still reach in one step without starting a new generation. */
-export function successorsOf(from: TaskStatus): readonly TaskStatus[] {
-  if (isTerminal(from)) return [];
-  return EDGES.filter((edge) => edge.from === from).map((edge) => edge.to);
 }

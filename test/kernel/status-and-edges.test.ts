@@ -1,7 +1,7 @@
 // The vocabulary and the edges, against lifecycle.md sections 2 and 3 written down once more as data.
 
 import { describe, expect, it } from 'vitest';
-import { EDGES, isDeclaredEdge, mayTake, successorsOf, type EdgeIntent } from '../../src/kernel/edges.js';
+import { EDGES, isDeclaredEdge, mayTake, type EdgeIntent } from '../../src/kernel/edges.js';
 import { TASK_STATUSES, isTerminal, lifecycleOf, outcomeOf, type TaskStatus } from '../../src/kernel/status.js';
 
 // Row by row: where a status may go, and by which intents.
@@ -65,14 +65,12 @@ describe('edges', () => {
 
   it('leave a terminal status by a new generation only', () => {
     for (const from of TASK_STATUSES.filter(isTerminal)) {
-      expect(successorsOf(from)).toEqual([]);
       expect(EDGES.filter((edge) => edge.from === from).map(({ to, by }) => ({ to, by }))).toEqual([
         { to: 'queued', by: ['new_generation'] },
       ]);
     }
-    expect([...successorsOf('suspended')].sort()).toEqual(
-      ['cancelled', 'failed', 'queued', 'timed_out', 'waiting_dependency'].sort(),
-    );
+    const fromSuspended = EDGES.filter((edge) => edge.from === 'suspended').map((edge) => edge.to);
+    expect(fromSuspended.sort()).toEqual(['cancelled', 'failed', 'queued', 'timed_out', 'waiting_dependency'].sort());
   });
 });
 

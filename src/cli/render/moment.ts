@@ -1,7 +1,7 @@
 /**
  * Times for people: local clock time in lines, how long ago in tables.
  */
-import { type Duration, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { formatDuration } from '../options/duration.js';
 
 /** `14:03:07.125`, local time; empty when unset. */
@@ -28,8 +28,4 @@ export function fromNow(time: Timestamp | undefined, nowMs: number): string {
 /** Between two moments; empty when one is unset. */
 export function between(from: Timestamp | undefined, to: Timestamp | undefined): string {
   return from === undefined || to === undefined ? '' : formatDuration(timestampMs(to) - timestampMs(from));
-}
-
-export function spanText(duration: Duration): string {
-  return formatDuration(Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000);
 }
