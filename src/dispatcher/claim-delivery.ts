@@ -11,6 +11,9 @@ import { lossCause } from './loss-causes.js';
 import type { WorkSession } from './work-session.js';
 import type { CancelNotice } from './work-sink.js';
 
+/** After each of them the owner is sent the cancel as it stands. */
+const CANCELS: ReadonlySet<TaskEvent['type']> = new Set(['task.cancel.requested', 'reeve.task.cancel_hastened']);
+
 export interface DeliveryContext {
   readonly authority: Authority;
   /** The session of this process, attached or lingering; undefined when it is another's. */
@@ -30,7 +33,7 @@ export class ClaimDelivery {
     if (old !== null && record.lease?.epoch !== old.epoch) this.end(old, commit);
     for (const event of events) {
       if (event.type === 'reeve.task.claimed' && record.lease?.epoch === event.epoch) this.begin(record, record.lease);
-      if (event.type === 'task.cancel.requested' && record.lease !== null) this.sendCancel(record, record.lease);
+      if (CANCELS.has(event.type) && record.lease !== null) this.sendCancel(record, record.lease);
     }
   };
 

@@ -151,6 +151,7 @@ function aepTarget(body: EventBody): AepState | null {
     case 'reeve.task.resumed':
     case 'reeve.task.policy_updated':
     case 'task.cancel.requested':
+    case 'reeve.task.cancel_hastened':
     case 'reeve.task.cancel_delivered':
     case 'reeve.task.cancel_acknowledged':
       return null;

@@ -74,6 +74,7 @@ export type EventBody =
       };
     }
   | { readonly type: 'task.cancel.requested'; readonly data: { readonly graceEndsAt: number | null } }
+  | { readonly type: 'reeve.task.cancel_hastened'; readonly data: { readonly graceEndsAt: number } }
   | { readonly type: 'reeve.task.cancel_delivered'; readonly data: Record<never, never> }
   | { readonly type: 'reeve.task.cancel_acknowledged'; readonly data: Record<never, never> }
   | { readonly type: 'task.completed'; readonly data: TerminalData }
@@ -155,6 +156,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventMeaning>> = {
   'reeve.task.resumed': { fact: true, says: 'The hold ended; the same generation is queued again.' },
   'reeve.task.policy_updated': { fact: true, says: 'How it is treated was changed; its timers and its place follow.' },
   'task.cancel.requested': { fact: true, says: 'Somebody asked for its end; new work is fenced from here.' },
+  'reeve.task.cancel_hastened': { fact: false, says: 'A later request set an earlier end to the grace.' },
   'reeve.task.cancel_delivered': { fact: false, says: 'The worker confirmed that the cancel request reached it.' },
   'reeve.task.cancel_acknowledged': { fact: false, says: 'The handler said that it is stopping.' },
   'task.completed': { fact: true, says: 'The generation ended well.' },

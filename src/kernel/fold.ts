@@ -197,6 +197,10 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
           acknowledgedAt: null,
         },
       };
+    case 'reeve.task.cancel_hastened': {
+      const { graceEndsAt } = event.data;
+      return { ...base, cancellation: before.cancellation && { ...before.cancellation, graceEndsAt } };
+    }
     case 'reeve.task.cancel_delivered':
       return { ...base, cancellation: before.cancellation && { ...before.cancellation, deliveredAt: event.at } };
     case 'reeve.task.cancel_acknowledged':

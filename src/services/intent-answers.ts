@@ -46,8 +46,7 @@ export async function resultOf(authority: Authority, answer: IntentAnswer): Prom
     }
     case 'unchanged': {
       const { record } = answer;
-      const fact = await knownFact(authority, record, record.cancellation?.revision, record.cancellation?.eventNumber);
-      return { ...standing(record), kind: 'unchanged', fact };
+      return { ...standing(record), kind: 'unchanged', fact: await pendingCancel(authority, record) };
     }
     case 'applied': {
       const { before, after, events, firstSequence } = answer;
@@ -55,7 +54,7 @@ export async function resultOf(authority: Authority, answer: IntentAnswer): Prom
         ...standing(after),
         kind: 'applied',
         previousStatus: before.status,
-        fact: lastFact(after.admission.taskId, events, firstSequence),
+        fact: lastFact(after.admission.taskId, events, firstSequence) ?? (await pendingCancel(authority, after)),
       };
     }
     case 'replayed': {
@@ -96,6 +95,11 @@ function lastFact(taskId: string, events: readonly TaskEvent[], firstSequence: n
     };
   }
   return null;
+}
+
+/** What a later request to cancel is answered with: the request that is pending, whether or not it was hastened. */
+function pendingCancel(authority: Authority, record: TaskRecord): Promise<FactFields | null> {
+  return knownFact(authority, record, record.cancellation?.revision, record.cancellation?.eventNumber);
 }
 
 /** A fact of the past: its sequence is in the history. */

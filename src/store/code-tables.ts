@@ -74,6 +74,7 @@ export const EVENT_CODES: Codes<EventType> = {
   'reeve.task.followed': 23,
   'reeve.task.held': 24,
   'reeve.task.dependencies_met': 25,
+  'reeve.task.cancel_hastened': 26,
   'reeve.task.policy_updated': 30,
 };
 export const EVENT_TYPES = namesByCode(EVENT_CODES);

@@ -69,6 +69,7 @@ export function encodeBody(body: EventBody, at: number, tail: PayloadTail): stri
       return `,${quotedList(fields)},${encodePolicy(policy)},${distance(notBeforeAt, at)}`;
     }
     case 'task.cancel.requested':
+    case 'reeve.task.cancel_hastened':
       return `,${distance(body.data.graceEndsAt, at)}`;
     case 'task.completed':
     case 'task.failed':
@@ -159,6 +160,8 @@ export function decodeBody(type: EventType, items: readonly unknown[], at: numbe
       };
     case 'task.cancel.requested':
       return { type, data: { graceEndsAt: timeOf(first, at, 'grace') } };
+    case 'reeve.task.cancel_hastened':
+      return { type, data: { graceEndsAt: at + integerOf(first, 'grace') } };
     case 'task.completed':
     case 'task.failed':
     case 'task.timed_out':

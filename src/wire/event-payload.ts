@@ -94,6 +94,7 @@ function addContent(members: Members, admission: Admission, event: TaskEvent): v
       members.json('policy', policyChangeJson(event.data.fields, event.data.policy));
       return;
     case 'task.cancel.requested':
+    case 'reeve.task.cancel_hastened':
       members.add('reason', event.cause.reason?.summary).time('grace_deadline', event.data.graceEndsAt);
       return;
     case 'task.completed':

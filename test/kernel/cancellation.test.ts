@@ -77,11 +77,34 @@ describe('a request on what runs', () => {
     });
   });
 
-  it('a second one changes nothing, whatever grace it names', () => {
-    const world = running().requestCancel(7_000);
+  it.each([
+    ['no grace', 7_000, null],
+    ['a later end', 7_000, 7_001],
+    ['the same end', 7_000, 7_000],
+  ])('a second one with %s changes nothing', (_what, first, second) => {
+    const world = running().requestCancel(first);
     const before = structuredClone(world.record);
-    expect(judge(world.draft, { kind: 'request_cancellation', graceMs: 1, cause: OPERATOR }).kind).toBe('unchanged');
+    const again = { kind: 'request_cancellation', graceMs: second, cause: OPERATOR } as const;
+    expect(judge(world.draft, again).kind).toBe('unchanged');
     expect(world.record).toEqual(before);
+  });
+
+  it.each<[string, number | null, number]>([
+    ['a first grace', null, 7_000],
+    ['a shorter one', 7_000, 10],
+    ['none at all to wait', 7_000, 0],
+  ])('a second one with %s brings the end nearer, and is no second fact', (_what, first, second) => {
+    const world = running().requestCancel(first);
+    const { revision } = world.record;
+    world.at(T0 + 50).apply({ kind: 'request_cancellation', graceMs: second, cause: OPERATOR });
+    expect(world.eventTypes).toEqual(['reeve.task.cancel_hastened']);
+    expect(world.record).toMatchObject({
+      status: 'running',
+      revision,
+      cancellation: { requestedBy: PRODUCER.actor, graceEndsAt: T0 + 50 + second },
+    });
+    world.at(T0 + 50 + second).tick();
+    expect(world.record).toMatchObject({ status: 'cancelled', reason: { code: 'run.cancelled.grace_expired' } });
   });
 
   it('receipts are events without a revision, each recorded once', () => {

@@ -126,6 +126,28 @@ describe('Cancel', () => {
     worker.stop();
   });
 
+  it('asked again with a grace, ends what did not obey; the worker is told what is left', async () => {
+    const { task, worker } = await running(fixture.client);
+    const asked = await cancel({ taskId: task.taskId });
+    expect((await worker.frame('cancels')).cancels[0]?.grace).toBeUndefined();
+    const hastened = { taskId: task.taskId, requestId: freshKey('cancel'), grace: { seconds: 60n } };
+    const answer = await cancel(hastened);
+    expect(answer).toMatchObject({
+      state: CancelState.CANCELLATION_REQUESTED,
+      transitionId: asked.transitionId,
+      event: asked.event,
+      task: { revision: asked.task?.revision, lastEventNumber: (asked.task?.lastEventNumber ?? 0n) + 1n },
+    });
+    expect(await cancel(hastened)).toMatchObject({ replayed: true, transitionId: asked.transitionId });
+    expect((await worker.frame('cancels')).cancels[0]?.grace?.seconds).toBeGreaterThan(50n);
+    const ended = await cancel({ taskId: task.taskId, grace: {}, waitFor: ReceiptKind.SETTLED });
+    expect(ended.task).toMatchObject({
+      status: TaskStatus.CANCELLED,
+      cancellation: { ownerStopped: OwnerStopped.UNCONFIRMED },
+    });
+    worker.stop();
+  });
+
   it('enforces its grace on a worker that goes on', async () => {
     const { task, worker } = await running(fixture.client);
     const answer = await cancel({

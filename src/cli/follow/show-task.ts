@@ -24,6 +24,7 @@ const KEPT_ABOVE = new Set([
   'reeve.task.resumed',
   'reeve.task.generation_started',
   'task.cancel.requested',
+  'reeve.task.cancel_hastened',
   'reeve.task.cancel_delivered',
   'reeve.task.cancel_acknowledged',
 ]);

@@ -287,7 +287,7 @@ export const ADMISSION_DECISIONS: SourceDocument = {
       'D5.9',
       'A repeated request is its first answer; one with another key sees the task as it is.',
       'server/cancel.test.ts › lets concurrent requests of one key be one request',
-      'kernel/cancellation.test.ts › a second one changes nothing, whatever grace it names',
+      'kernel/cancellation.test.ts › a second one with %s changes nothing',
     ),
     rule(
       'D5.10',

@@ -921,7 +921,8 @@ export type CancelRequest = Message<"reeve.v1.CancelRequest"> & {
   /**
    * Enforce it after this: the lease is revoked and the task cancelled, its owner unconfirmed.
    * 0 … 10 years. Unset: never, and a worker that ignores the request runs on.
-   * A request that is pending already keeps the grace it was made with.
+   * Of a request that is pending already it can only bring the end nearer: a shorter grace, or one
+   * where there was none, counts from now and is told to the worker; a longer one changes nothing.
    *
    * @generated from field: optional google.protobuf.Duration grace = 8;
    */
