@@ -23,6 +23,8 @@ export class SessionReaper {
   /** Gone sessions whose leases are still to be taken. */
   private readonly orphaned = new Set<string>();
   private sweeping = false;
+  /** The pause after which expiries were last held against the clock; null before the first step. */
+  private heldAgainst: number | null = null;
 
   constructor(
     private readonly authority: Authority,
@@ -58,6 +60,7 @@ export class SessionReaper {
 
   private async step(): Promise<void> {
     await this.guarded(async () => {
+      await this.holdAgainstClock();
       const now = this.authority.now();
       const expired = await this.authority.store.sessions(now, SESSIONS_PER_STEP);
       const quietSince = this.quiet.quietSince();
@@ -65,6 +68,28 @@ export class SessionReaper {
       await this.takeLeases();
     });
     this.arm();
+  }
+
+  /**
+   * After a pause the clock may be another one, set back by hours: what it wrote before would outlast every TTL. Such
+   * sessions get one TTL from now, like all that are excused.
+   */
+  private async holdAgainstClock(): Promise<void> {
+    const pause = this.quiet.quietSince();
+    if (pause === this.heldAgainst) return;
+    const { store } = this.authority;
+    const now = this.authority.now();
+    for (let full = true; full;) {
+      const ahead = await store.sessionsAhead(now, SESSIONS_PER_STEP);
+      const written = await Promise.all(
+        ahead.map(({ sessionId, attachment, ttlMs }) =>
+          this.authority.writeSession({ kind: 'linger', sessionId, attachment, until: now + ttlMs }),
+        ),
+      );
+      if (written.some(({ kind }) => kind === 'refused')) return;
+      full = ahead.length === SESSIONS_PER_STEP;
+    }
+    this.heldAgainst = pause;
   }
 
   private async expire(row: SessionRow, now: number): Promise<void> {

@@ -134,6 +134,11 @@ export interface TaskStore {
   loadSession(sessionId: string): Promise<SessionRow | null>;
   /** Sessions not gone, all of them if `expiredBefore` is null, else those with `expiresAt` strictly below it. */
   sessions(expiredBefore: number | null, limit: number): Promise<readonly SessionRow[]>;
+  /**
+   * Sessions not gone that would outlast `now` (epoch ms) by more than their TTL: a clock that was set back since wrote
+   * them.
+   */
+  sessionsAhead(now: number, limit: number): Promise<readonly SessionRow[]>;
   /** The sessions that hold the lease of any task, each once. */
   leaseHolders(): Promise<readonly string[]>;
   /** Tasks whose lease a session holds, in admission order, after the one given. */

@@ -161,6 +161,21 @@ export function sessionContract(store: StoreSource): void {
     expect(ids(await store().sessions(201, 10))).toEqual(['b', 'c']);
   });
 
+  it('lists sessions that outlast a time by more than their TTL, the latest first', async () => {
+    await open(sessionRow('a', { expiresAt: 1_000, ttlMs: 100 }));
+    await open(sessionRow('b', { expiresAt: 1_500, ttlMs: 1_000 }));
+    await open(sessionRow('c', { expiresAt: 1_400, ttlMs: 100 }));
+    await open(sessionRow('d', { expiresAt: 1_400, ttlMs: 100 }));
+    await write({ kind: 'drain', sessionId: 'c', attachment: 1 });
+    await write({ kind: 'end', sessionId: 'd', attachment: 1 });
+    const ahead = async (now: number, limit = 10) =>
+      (await store().sessionsAhead(now, limit)).map(({ sessionId }) => sessionId);
+    expect(await ahead(900)).toEqual(['c']);
+    expect(await ahead(499)).toEqual(['b', 'c', 'a']);
+    expect(await ahead(499, 2)).toEqual(['b', 'c']);
+    expect(await ahead(1_300)).toEqual([]);
+  });
+
   it('finds the tasks whose lease a session holds, page by page, and who holds any', async () => {
     const tasks = await committed(store(), submitted(), submitted(), submitted(), submitted());
     const held = tasks.slice(0, 3).map((record) => claimed(record, 'one'));

@@ -175,6 +175,18 @@ describe('the silence that the service caused', () => {
     expect(await world.stored(taskId)).toMatchObject({ status: 'running', epoch: 1 });
   });
 
+  it.each(['while it runs', 'while it is down'])(
+    'does not give the dead hours when the clock is set back %s',
+    async (when) => {
+      const { world, taskId } = await runningTask();
+      if (when === 'while it is down') world.kill();
+      world.clock.step(-10_800_000);
+      if (when === 'while it is down') await world.replica();
+      await world.clock.advance(7_500);
+      expect(await world.stored(taskId)).toMatchObject({ status: 'queued', epoch: 1 });
+    },
+  );
+
   it('by an outage of the store costs no living worker its lease', async () => {
     const { world, worker, taskId } = await runningTask();
     world.probe.down = true;

@@ -155,6 +155,10 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.sessions(expiredBefore, limit));
   }
 
+  sessionsAhead(now: number, limit: number) {
+    return this.read(() => this.inner.sessionsAhead(now, limit));
+  }
+
   leaseHolders() {
     return this.read(() => this.inner.leaseHolders());
   }

@@ -176,6 +176,14 @@ class MemoryStore implements TaskStore {
       .slice(0, limit);
   }
 
+  async sessionsAhead(now: number, limit: number): Promise<readonly SessionRow[]> {
+    this.assertOpen();
+    return [...this.tables.sessions.values()]
+      .filter((row) => row.state !== 'gone' && row.expiresAt > now + row.ttlMs)
+      .sort((left, right) => right.expiresAt - left.expiresAt || (left.sessionId < right.sessionId ? -1 : 1))
+      .slice(0, limit);
+  }
+
   async leaseHolders(): Promise<readonly string[]> {
     this.assertOpen();
     return [...this.tables.leased.keys()].sort();

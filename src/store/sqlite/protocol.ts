@@ -26,6 +26,7 @@ export interface WriterCalls {
   earliestTimer(): number | null;
   loadSession(sessionId: string): SessionRow | null;
   sessions(expiredBefore: number | null, limit: number): SessionRow[];
+  sessionsAhead(now: number, limit: number): SessionRow[];
   leaseHolders(): string[];
   tasksOfSession(sessionId: string, afterOrder: number, limit: number): LeasedRow[];
   familyCounts(taskIds: readonly string[]): FamilyCounts[];

@@ -16,6 +16,7 @@ export class SessionRows {
   private readonly remembered = new Map<string, SessionRow>();
   private readonly select: Statement<[string], Columns>;
   private readonly selectAlive: Statement<[number, number], Columns>;
+  private readonly selectAhead: Statement<[number, number, number], Columns>;
 
   constructor(db: Database) {
     this.select = db.prepare<[string], Columns>(`SELECT ${COLUMNS} FROM sessions WHERE session_id = ?`).raw();
@@ -23,6 +24,13 @@ export class SessionRows {
       .prepare<[number, number], Columns>(
         `SELECT ${COLUMNS} FROM sessions INDEXED BY sessions_alive
          WHERE state <> 2 AND state IN (0, 1) AND expires_at < ? ORDER BY expires_at, session_id LIMIT ?`,
+      )
+      .raw();
+    this.selectAhead = db
+      .prepare<[number, number, number], Columns>(
+        `SELECT ${COLUMNS} FROM sessions INDEXED BY sessions_alive
+         WHERE state <> 2 AND state IN (0, 1) AND expires_at > ? AND expires_at > ? + ttl_ms
+         ORDER BY expires_at DESC, session_id LIMIT ?`,
       )
       .raw();
   }
@@ -46,6 +54,10 @@ export class SessionRows {
 
   alive(expiredBefore: number | null, limit: number): SessionRow[] {
     return this.selectAlive.all(expiredBefore ?? Number.MAX_SAFE_INTEGER, limit).map(sessionOf);
+  }
+
+  ahead(now: number, limit: number): SessionRow[] {
+    return this.selectAhead.all(now, now, limit).map(sessionOf);
   }
 }
 

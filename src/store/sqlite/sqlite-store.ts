@@ -128,6 +128,10 @@ class SqliteStore implements TaskStore {
     return this.writer.call('sessions', expiredBefore, limit);
   }
 
+  sessionsAhead(now: number, limit: number): Promise<readonly SessionRow[]> {
+    return this.writer.call('sessionsAhead', now, limit);
+  }
+
   leaseHolders(): Promise<readonly string[]> {
     return this.writer.call('leaseHolders');
   }

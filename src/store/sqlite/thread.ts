@@ -42,6 +42,7 @@ function openWriter(
     earliestTimer: () => reads.earliestTimer(),
     loadSession: (sessionId) => writer.sessions.get(sessionId),
     sessions: (expiredBefore, limit) => writer.sessions.alive(expiredBefore, limit),
+    sessionsAhead: (now, limit) => writer.sessions.ahead(now, limit),
     leaseHolders: () => reads.leaseHolders(),
     tasksOfSession: (sessionId, afterOrder, limit) => reads.tasksOfSession(sessionId, afterOrder, limit),
     familyCounts: (taskIds) => taskIds.map((taskId) => writer.family.counts(taskId)),
