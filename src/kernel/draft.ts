@@ -153,6 +153,7 @@ function aepTarget(body: EventBody): AepState | null {
     case 'task.cancel.requested':
     case 'reeve.task.cancel_delivered':
     case 'reeve.task.cancel_acknowledged':
+    case 'reeve.task.repaired':
       return null;
   }
 }
