@@ -3,6 +3,7 @@
  * schema, settings and statements, and no threads, checks or messages around it. Every other figure of a bench is
  * worth its ratio to this one, taken in the same run on the same machine.
  */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -106,8 +107,8 @@ class Loop {
     this.append(life, rows);
   }
 
-  private append(life: Life, { version, base, history }: Rows): void {
-    this.statements.insertHistory.run(this.nextSequence, life.order, version, history);
+  private append(life: Life, { version, base, history, link }: Rows): void {
+    this.statements.insertHistory.run(this.nextSequence, life.order, version, history, link);
     this.nextSequence += version - base;
   }
 }
@@ -120,6 +121,7 @@ interface Rows {
   readonly leaseSession: string | null;
   readonly record: string;
   readonly history: string;
+  readonly link: Buffer;
 }
 
 interface Life {
@@ -201,6 +203,8 @@ function rowsOf(draft: Draft, base: number): Rows {
     ...indexOf(record),
     record: encodeRecord(record),
     history: encodeEvents(events),
+    // Any 32 bytes: making links is work of the service, as encoding is, and not of the ceiling.
+    link: randomBytes(32),
   };
 }
 

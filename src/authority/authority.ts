@@ -22,6 +22,7 @@ import { LeaseTokens } from './lease-tokens.js';
 import { PropagatedWork } from './propagated-work.js';
 import { type CommitListener, Publisher } from './publisher.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
+import { type RepairOutcome, type RepairRequest, RepairWork } from './repair-work.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
 import { type SessionAnswer, SessionWork } from './session-work.js';
 import { storeRefusal, recordDamaged } from './store-refusal.js';
@@ -171,6 +172,11 @@ export class Authority {
   /** All who follow were told; `again` when a later fact took its place meanwhile. */
   endPropagation(row: Propagation): Promise<Followed> {
     return new Promise((resolve) => this.committer.enqueue(new PropagatedWork(row, resolve)));
+  }
+
+  /** Mends what is stored of a task, as it was decided on what was read (`RepairRequest`). */
+  repair(request: RepairRequest): Promise<RepairOutcome> {
+    return new Promise((resolve) => this.committer.enqueue(new RepairWork(request, resolve)));
   }
 
   /** Changes a session; `lost` when its guard did not hold. */

@@ -8,6 +8,7 @@ import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { SessionWrite } from '../store/commit-plan.js';
 import type { LinkWrite } from '../store/family-rows.js';
+import type { RepairUnit } from './repair-unit.js';
 import { recordDamaged } from './store-refusal.js';
 import { LinksUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
 import type { Work } from './work.js';
@@ -148,6 +149,10 @@ export class Batch {
     const unit = new LinksUnit(links);
     this.add(unit);
     return unit;
+  }
+
+  addRepair(unit: RepairUnit): void {
+    this.add(unit);
   }
 
   writeSession(write: SessionWrite): SessionUnit {

@@ -293,10 +293,15 @@ export class Committer {
 
   private settle(unit: Unit, verdict: PlanVerdict, judgements: ReadonlyMap<Work, number>): void {
     if (verdict.kind === 'committed') {
-      const commit = unit.kind === 'record' ? unit.committed(verdict) : null;
+      const commit = unit.kind === 'record' || unit.kind === 'repair' ? unit.committed(verdict) : null;
       if (commit !== null) {
         this.options.cache.committed(commit.record);
         this.options.publisher.publish(commit);
+      }
+      // Only now: until its commit a damaged task could not be claimed.
+      if (commit !== null && unit.kind === 'repair' && readyOrder(commit.record) !== null) {
+        this.claims.offer(commit.record);
+        this.claimsWanted = true;
       }
       for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
       return;

@@ -4,16 +4,19 @@
  */
 import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
+import type { Link } from '../store/history-chain.js';
 
 /** One record's share of a commit. */
 export interface Committed {
   readonly taskId: string;
-  /** Null: the task was admitted by this commit. */
+  /** Null: the task was admitted by this commit, or mended and cannot be trusted as it was before. */
   readonly before: TaskRecord | null;
   readonly record: TaskRecord;
   readonly events: readonly TaskEvent[];
   /** The sequence of `events[0]`; the others follow one by one. */
   readonly firstSequence: number;
+  /** Of the task's hash chain; the events share it. */
+  readonly link: Link;
 }
 
 export type CommitListener = (commit: Committed) => void;

@@ -21,7 +21,8 @@ import type {
 } from '../store/commit-plan.js';
 import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
 import type { Committed } from './publisher.js';
-import type { Work } from './work.js';
+import type { RepairUnit } from './repair-unit.js';
+import { Answers } from './unit-answers.js';
 
 const NONE: readonly never[] = [];
 const NOTHING: CommitPlan = {
@@ -36,26 +37,7 @@ const NOTHING: CommitPlan = {
 const NO_EDGES: EdgeOpened[] = [];
 const NO_CLOSED: ClosedEdge[] = [];
 
-/** Who waits for a unit, and what they are told once its fate is known. */
-class Answers {
-  answers: Answer[] = [];
-  /** Where it stands among the units of its batch. */
-  place = 0;
-
-  /** The work is told once the unit is committed, or at once after the batch when there is nothing to commit. */
-  answer(work: Work, onCommitted: (commit: Committed | null) => void): void {
-    this.answers.push({ work, onCommitted });
-  }
-
-  /** Takes out those who do not wait for an unknown outcome; the authority's own works go on waiting for it. */
-  impatient(): readonly Work[] {
-    const impatient = this.answers.filter(({ work }) => work.waitsForOutcome !== true);
-    this.answers = this.answers.filter(({ work }) => work.waitsForOutcome === true);
-    return impatient.map(({ work }) => work);
-  }
-}
-
-export type Unit = RecordUnit | SessionUnit | LinksUnit;
+export type Unit = RecordUnit | SessionUnit | LinksUnit | RepairUnit;
 
 export class SessionUnit extends Answers {
   readonly kind = 'session';
@@ -203,14 +185,16 @@ export class RecordUnit extends Answers {
   /** What the publisher tells; null for a unit without events. */
   committed(verdict: Extract<PlanVerdict, { kind: 'committed' }>): Committed | null {
     const { draft, base } = this;
-    const firstSequence = verdict.firstSequences[0];
-    if (draft.events.length === 0 || firstSequence === undefined) return null;
+    const [firstSequence] = verdict.firstSequences;
+    const [link] = verdict.links;
+    if (draft.events.length === 0 || firstSequence === undefined || link === undefined) return null;
     return {
       taskId: draft.record.admission.taskId,
       before: base,
       record: draft.record,
       events: draft.events,
       firstSequence,
+      link,
     };
   }
 
@@ -225,9 +209,4 @@ export class RecordUnit extends Answers {
     }
     return { kind: 'update', taskId: record.admission.taskId, baseVersion: base.lastEvent, record, index, events };
   }
-}
-
-export interface Answer {
-  readonly work: Work;
-  readonly onCommitted: (commit: Committed | null) => void;
 }

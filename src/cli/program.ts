@@ -14,11 +14,13 @@ import { addExplain } from './commands/explain.js';
 import { addGet } from './commands/get.js';
 import { addHealth } from './commands/health.js';
 import { addList } from './commands/list.js';
+import { addRepair } from './commands/repair.js';
 import { addResume } from './commands/resume.js';
 import { addServe } from './commands/serve.js';
 import { addSubmit } from './commands/submit.js';
 import { addSuspend } from './commands/suspend.js';
 import { addUpdate } from './commands/update.js';
+import { addVerify } from './commands/verify.js';
 import { addWatch } from './commands/watch.js';
 import { addWork } from './commands/work.js';
 import { addWorkers } from './commands/workers.js';
@@ -78,5 +80,7 @@ export function createProgram(host: CommandHost): Command {
   addDev(program, host);
   addDemo(program, host);
   addHealth(program, host);
+  addVerify(program, host);
+  addRepair(program, host);
   return program;
 }

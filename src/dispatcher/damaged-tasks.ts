@@ -25,6 +25,11 @@ export class DamagedTasks {
     }
   }
 
+  /** It was committed as ready, and so can be read. */
+  forget(taskId: string): void {
+    if (this.until.size > 0) this.until.delete(taskId);
+  }
+
   has(taskId: string): boolean {
     const until = this.until.get(taskId);
     if (until === undefined) return false;

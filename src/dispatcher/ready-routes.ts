@@ -144,6 +144,7 @@ export class ReadyRoutes implements ClaimSource {
   offer(record: TaskRecord): void {
     const order = readyOrder(record);
     if (order === null) return;
+    this.damaged.forget(record.admission.taskId);
     const key = routeKeyOf(record.admission);
     const window = this.windows.get(key) ?? this.windowOf(key, routeOf(record.admission));
     window.offer({ taskId: record.admission.taskId, readyOrder: order });

@@ -154,6 +154,7 @@ function aepTarget(body: EventBody): AepState | null {
     case 'reeve.task.cancel_hastened':
     case 'reeve.task.cancel_delivered':
     case 'reeve.task.cancel_acknowledged':
+    case 'reeve.task.repaired':
       return null;
   }
 }

@@ -7,7 +7,7 @@ import type { TaskPolicy } from './admission/policy.js';
 import type { AepState } from './aep.js';
 import type { Cause } from './cause.js';
 import type { PolicyField } from './policy-update.js';
-import type { Ending } from './record.js';
+import type { Ending, TaskRecord } from './record.js';
 import type { TaskStatus } from './status.js';
 
 /** Why a running generation leaves its worker for `retry_wait`. */
@@ -81,7 +81,8 @@ export type EventBody =
   | { readonly type: 'task.failed'; readonly data: TerminalData }
   | { readonly type: 'task.timed_out'; readonly data: TerminalData }
   | { readonly type: 'task.cancelled'; readonly data: TerminalData }
-  | { readonly type: 'reeve.task.skipped'; readonly data: TerminalData };
+  | { readonly type: 'reeve.task.skipped'; readonly data: TerminalData }
+  | { readonly type: 'reeve.task.repaired'; readonly data: RepairData };
 
 export type EventType = EventBody['type'];
 
@@ -92,6 +93,23 @@ export interface OutputData {
   readonly contentType: string | null;
   /** The payload was dropped because the attempt was over its output limits. */
   readonly truncated: boolean;
+  /** What the payload measured before it was taken out of the history; absent where it is there. */
+  readonly redactedBytes?: number;
+}
+
+export type RepairKind = 'rebuild_record' | 'accept_record' | 'reindex' | 'redact_payload';
+
+/** A record without what never changes. */
+export type TaskState = Omit<TaskRecord, 'admission'>;
+
+export interface RepairData {
+  readonly repair: RepairKind;
+  /** The invariants that did not hold. */
+  readonly mended: readonly string[];
+  /** The event whose payload was taken out. */
+  readonly redacted: number | null;
+  /** The history goes on from here, whatever it was before. */
+  readonly accepted: TaskState | null;
 }
 
 export interface TerminalData {
@@ -164,6 +182,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventMeaning>> = {
   'task.timed_out': { fact: true, says: 'The generation ended because its time was over.' },
   'task.cancelled': { fact: true, says: 'The generation ended because it was cancelled.' },
   'reeve.task.skipped': { fact: true, says: 'The generation will never start, by policy.' },
+  'reeve.task.repaired': { fact: false, says: 'An operator mended what is stored of the task, or took a payload out.' },
 };
 
 /** Facts take a revision; stream events (and `reeve.task.ready`) do not. */

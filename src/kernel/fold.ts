@@ -3,12 +3,15 @@
  * `applyEvent` never refuses: what reaches it was decided. It must stay total and free of time and chance.
  */
 import type { AepState } from './aep.js';
-import type { TaskEvent, TerminalData } from './event.js';
+import type { OutputData, TaskEvent, TerminalData } from './event.js';
 import type { Admission, EndedLease, Lease, TaskRecord } from './record.js';
 import type { TerminalStatus } from './status.js';
 
-/** The record after the first event, `task.submitted`. */
+/** The record after the first event: `task.submitted`, or where all before was lost, what was accepted instead. */
 export function beginRecord(admission: Admission, event: TaskEvent): TaskRecord {
+  if (event.type === 'reeve.task.repaired' && event.data.accepted !== null) {
+    return { admission, ...event.data.accepted, lastEvent: event.number, updatedAt: event.at };
+  }
   if (event.type !== 'task.submitted') throw new Error(`a history begins with task.submitted, not ${event.type}`);
   return {
     admission,
@@ -128,7 +131,7 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
         outputTruncated: before.outputTruncated || event.data.truncated,
         lease: word(before.lease, event, 'output', {
           outputs: (before.lease?.outputs ?? 0) + 1,
-          outputBytes: (before.lease?.outputBytes ?? 0) + outputBytes(event.data.outputJson, event.data.binaryBase64),
+          outputBytes: (before.lease?.outputBytes ?? 0) + outputBytes(event.data),
           outputTruncated: (before.lease?.outputTruncated ?? false) || event.data.truncated,
         }),
       };
@@ -215,6 +218,8 @@ export function applyEvent(before: TaskRecord, event: TaskEvent): TaskRecord {
       return settle(base, event, event.data, 'cancelled');
     case 'reeve.task.skipped':
       return settle(base, event, event.data, 'skipped');
+    case 'reeve.task.repaired':
+      return event.data.accepted === null ? base : beginRecord(before.admission, event);
   }
 }
 
@@ -311,6 +316,6 @@ function ended(before: TaskRecord, event: TaskEvent): EndedLease | null {
   return { epoch: lease.epoch, sessionId: lease.sessionId, eventSeq: event.workerSeq ?? lease.eventSeq };
 }
 
-function outputBytes(outputJson: string | null, binaryBase64: string | null): number {
-  return (outputJson?.length ?? 0) + (binaryBase64?.length ?? 0);
+function outputBytes({ outputJson, binaryBase64, redactedBytes }: OutputData): number {
+  return redactedBytes ?? (outputJson?.length ?? 0) + (binaryBase64?.length ?? 0);
 }

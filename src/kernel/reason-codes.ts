@@ -56,6 +56,7 @@ export const REASON_CODES = {
   'run.resumed.input': { summary: 'resumed with new input', caller: true },
   'run.skipped.operator': { summary: 'skipped by an operator', caller: true },
   'run.skipped.policy': { summary: 'skipped by policy', caller: true },
+  'run.repaired.operator': { summary: 'mended by an operator' },
 } as const satisfies Readonly<Record<string, ReasonCode>>;
 
 export type ReasonCodeName = keyof typeof REASON_CODES;

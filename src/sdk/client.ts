@@ -13,6 +13,7 @@ export function connect(address: string, options: ConnectOptions = {}): ReeveCli
 }
 
 export type { CallSettings, ConnectOptions, ReeveClient } from './client/reeve-client.js';
+export type { AdminClient, Finding, Repaired, RepairOptions, VerifiedPage, VerifyOptions } from './client/admin.js';
 export type { TaskEvent } from './client/event.js';
 export type {
   Applied,
@@ -38,7 +39,7 @@ export type { SubmitAllOptions, SubmitVerdict } from './client/submit-all.js';
 export type { Submitted } from './client/submitted.js';
 export type { Actor, EventRef, Generation, Reason, Task, TaskErrorInfo, TaskName } from './client/task.js';
 export type { WatchedEvent, WatchOptions, WatchScope } from './client/watch.js';
-export type { BlockerWord, ExecutionTargetWord, TaskStatusWord, TaskViewWord, TimerWord } from './client/words.js';
+export type { BlockerWord, ExecutionTargetWord, RepairWord, TaskStatusWord, TaskViewWord, TimerWord } from './client/words.js';
 export type { Drained, DrainScope, DrainWorkerOptions, ListWorkersOptions, WorkerSession } from './client/workers.js';
 export { isTerminal } from './client/words.js';
 export type { JsonObject, JsonValue } from './transport/json.js';

@@ -49,6 +49,12 @@ export function readText(written: unknown): string {
   return text;
 }
 
+/** Nothing written is null. */
+export function readOptionalText(written: unknown): string | null {
+  const text = textOf(written);
+  return text === '' ? null : text;
+}
+
 const MAX_PORT = 65_535;
 
 /** `host:port`, `[::1]:port`; the port is never guessed. */

@@ -4,7 +4,7 @@
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
-import { type ReadOption, readChoice, readHostPort, readList, readSpan, readText, readWhole } from './option-values.js';
+import { type ReadOption, readChoice, readHostPort, readList, readOptionalText, readSpan, readText, readWhole } from './option-values.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */
@@ -22,6 +22,8 @@ export interface ServerConfig {
   readonly keepaliveMs: number;
   readonly keepaliveTimeoutMs: number;
   readonly cacheMib: number;
+  /** A file with the key of the hash chains; null: they are made without one. */
+  readonly chainKeyFile: string | null;
 }
 
 export interface OptionSpec<Value> {
@@ -117,6 +119,15 @@ export const OPTIONS: OptionTable = {
   cacheMib: {
     ...named('cache', '<MiB>', '256', 'Memory for records of live tasks'),
     read: readWhole(8, 65_536),
+  },
+  chainKeyFile: {
+    ...named(
+      'chain-key-file',
+      '<path>',
+      '',
+      'A file with the secret key of the hash chains, at least 32 bytes; for the whole life of a store, or never',
+    ),
+    read: readOptionalText,
   },
 };
 

@@ -8,11 +8,13 @@ import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { Authority } from '../authority/authority.js';
 import { Dispatcher } from '../dispatcher/dispatcher.js';
 import { QuietPeriod } from '../dispatcher/quiet-period.js';
+import { AdminService } from '../gen/reeve/v1/admin_service_pb.js';
 import { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
 import { type ActionKindRegistry, buildActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Random, systemRandom } from '../lib/random.js';
+import { adminService } from '../services/admin-service.js';
 import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
@@ -69,7 +71,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
     log.fatal({ err: error }, 'the store must not be used any more; the process ends');
     (options.onFatal ?? exitSoon)(error);
   };
-  const store = options.store ?? (await openStore(config.store));
+  const store = options.store ?? (await openStore(config.store, config.chainKeyFile));
   const parts = await closingOnFailure(store, () =>
     compose(config, options, { log, clock, kinds: kinds.value, store, onDefect, onFatal }),
   );
@@ -124,7 +126,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
 
   const server = new Server(grpcLimits(config));
   const failures = new CallFailures(log);
-  const health = new Health([TaskService.typeName, WorkerService.typeName]);
+  const health = new Health([TaskService.typeName, WorkerService.typeName, AdminService.typeName]);
   const tasks = taskService({ authority, dispatcher, kinds, feed, tokens, onDefect });
   bindService(server, TaskService, tasks, failures);
   const streams = new WorkStreams({
@@ -136,8 +138,9 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     onDrained: (details) => log.info(details, 'sessions drain by request'),
   });
   bindService(server, WorkerService, streams.handlers(), failures);
+  bindService(server, AdminService, adminService({ authority, quiet, tokens }), failures);
   health.addTo(server);
-  addReflection(server, [TaskService, WorkerService]);
+  addReflection(server, [TaskService, WorkerService, AdminService]);
 
   return { log, clock, server, health, dispatcher, streams, timers, propagation, quiet, feed, authority, store };
 }

@@ -35,9 +35,10 @@ export class EventLists {
     const events: ReturnType<typeof create<typeof EventSchema>>[] = [];
     let room = MAX_FRAME_BYTES;
     let last = after;
-    for (const { event, sequence } of page.slice(0, pageSize)) {
+    for (const stored of page.slice(0, pageSize)) {
+      const { event } = stored;
       if (!request.aepOnly || event.aep !== null) {
-        const message = create(EventSchema, eventMessage(admission, event, sequence));
+        const message = create(EventSchema, eventMessage(admission, stored));
         room -= toBinary(EventSchema, message).length + ITEM_OVERHEAD_BYTES;
         if (room < 0 && events.length > 0) break;
         events.push(message);

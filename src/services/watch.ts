@@ -11,11 +11,11 @@ import {
   type WatchRequestSchema,
   type WatchResponseSchema,
 } from '../gen/reeve/v1/task_service_pb.js';
-import type { TaskEvent } from '../kernel/event.js';
 import type { Admission, TaskRecord } from '../kernel/record.js';
 import { refuse } from '../kernel/refusal.js';
 import { isTerminal } from '../kernel/status.js';
 import type { Timer } from '../lib/clock.js';
+import type { StoredEvent } from '../store/task-store.js';
 import { eventMessage } from '../wire/event-codec.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import { RefusalError, malformedField, unsupportedField } from '../wire/refusal-error.js';
@@ -145,7 +145,7 @@ class TaskWatch {
       this.fresh = false;
       record = valueOf(await authority.get(taskId));
       const page = valueOf(await authority.history(taskId, this.last, REPLAY_PAGE_EVENTS, REPLAY_PAGE_BYTES));
-      for (const { event, sequence } of page) this.tell(record.admission, event, sequence);
+      for (const stored of page) this.tell(record.admission, stored);
       if (page.length > 0) await this.taking();
       else if (!this.fresh) break;
       if (this.over) return;
@@ -174,7 +174,7 @@ class TaskWatch {
       if (event.number <= this.last) continue;
       // The rest of a commit that is larger than what is held is read from the history, as it is taken.
       if (this.call.pendingBytes > MAX_UNREAD_BYTES) return this.goBack();
-      this.tell(commit.record.admission, event, commit.firstSequence + index);
+      this.tell(commit.record.admission, { event, sequence: commit.firstSequence + index, link: commit.link });
     }
     if (isTerminal(commit.record.status) && commit.record.lastEvent === this.last) this.endWell();
   }
@@ -188,12 +188,13 @@ class TaskWatch {
     });
   }
 
-  private tell(admission: Admission, event: TaskEvent, sequence: number): void {
+  private tell(admission: Admission, stored: Omit<StoredEvent, 'taskId'>): void {
+    const { event, sequence } = stored;
     this.last = event.number;
     this.sequence = sequence;
     if (this.aepOnly && event.aep === null) return;
     const cursor = this.cursor(event.number);
-    this.call.send({ cursor, item: { case: 'event', value: eventMessage(admission, event, sequence) } }, () => {
+    this.call.send({ cursor, item: { case: 'event', value: eventMessage(admission, stored) } }, () => {
       this.taken = cursor;
     });
     this.armBookmark();

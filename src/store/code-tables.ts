@@ -6,7 +6,7 @@ import type { AepState } from '../kernel/aep.js';
 import type { ExecutionTarget } from '../kernel/admission/application.js';
 import type { DependencyCondition, OnUnsatisfied } from '../kernel/admission/family-policy.js';
 import type { ActorType, Source } from '../kernel/cause.js';
-import type { EventType, Follower, RetryCause } from '../kernel/event.js';
+import type { EventType, Follower, RepairKind, RetryCause } from '../kernel/event.js';
 import type { PolicyField } from '../kernel/policy-update.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { SessionState } from './commit-plan.js';
@@ -76,6 +76,7 @@ export const EVENT_CODES: Codes<EventType> = {
   'reeve.task.dependencies_met': 25,
   'reeve.task.cancel_hastened': 26,
   'reeve.task.policy_updated': 30,
+  'reeve.task.repaired': 40,
 };
 export const EVENT_TYPES = namesByCode(EVENT_CODES);
 
@@ -87,6 +88,14 @@ export const RETRY_CAUSE_CODES: Codes<RetryCause> = {
   release: 4,
 };
 export const RETRY_CAUSES = namesByCode(RETRY_CAUSE_CODES);
+
+export const REPAIR_CODES: Codes<RepairKind> = {
+  rebuild_record: 0,
+  accept_record: 1,
+  reindex: 2,
+  redact_payload: 3,
+};
+export const REPAIRS = namesByCode(REPAIR_CODES);
 
 /** Stored by name: there are few, and they are rare. */
 export const POLICY_FIELDS: readonly PolicyField[] = [

@@ -7,6 +7,7 @@
 import type { Admission, TaskRecord } from '../kernel/record.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
+import type { Link } from './history-chain.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -19,6 +20,8 @@ export interface CommitPlan {
   readonly diagnostics: readonly Diagnostic[];
   /** What it says of families and dependencies; absent for a task that has neither. */
   readonly links?: readonly LinkWrite[];
+  /** Records that are overwritten as an operator said; absent but for a repair. */
+  readonly repairs?: readonly RepairWrite[];
 }
 
 export interface RecordRead {
@@ -63,6 +66,25 @@ export interface RecordUpdate {
 }
 
 export type RecordWrite = RecordInsert | RecordUpdate;
+
+/**
+ * An operator's repair: the record is overwritten whatever is stored of it, and one event says so. Refused (conflict on
+ * the record) unless everything that was seen of the task still is as it was.
+ */
+export interface RepairWrite {
+  readonly taskId: string;
+  /** `AuditedTask.fingerprint` of what the repair was decided on. */
+  readonly fingerprint: string;
+  readonly record: TaskRecord;
+  readonly routeKey: string;
+  readonly index: RecordIndex;
+  /** Its number is the record's last event. */
+  readonly event: TaskEvent;
+  /** What is derived beside the record is written anew: its key, its place as a child, the counts of its family. */
+  readonly rederive: boolean;
+  /** Of this event the payloads are taken out. */
+  readonly redact: number | null;
+}
 
 export type SessionState = 'live' | 'draining' | 'gone';
 
@@ -127,8 +149,11 @@ export interface Diagnostic {
 export const MAX_DIAGNOSTICS_PER_EPOCH = 16;
 
 export type PlanVerdict =
-  /** `firstSequences[i]` is the sequence of the first event of `records[i]`; the others follow it one by one. */
-  | { readonly kind: 'committed'; readonly firstSequences: readonly number[] }
+  /**
+   * `firstSequences[i]` is the sequence of the first event of `records[i]`, those of `repairs` behind; the other events
+   * follow it one by one. `links[i]` is the link of that write in the hash chain of its task.
+   */
+  | { readonly kind: 'committed'; readonly firstSequences: readonly number[]; readonly links: readonly Link[] }
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
   /** The (namespace, key) of an insert is taken by this task. */

@@ -3,14 +3,23 @@
  * Positions are fixed for ever; a field added later goes to the end and reads as its default where it is absent.
  * Times are distances from the event's own, which are short.
  */
-import type { EventBody, EventType, TerminalData } from '../kernel/event.js';
+import type { EventBody, EventType, OutputData, TerminalData } from '../kernel/event.js';
 import type { PolicyField } from '../kernel/policy-update.js';
 import { decodeEnding, encodeEnding } from './cause-codec.js';
-import { FOLLOWERS, FOLLOWER_CODES, POLICY_FIELDS, RETRY_CAUSES, RETRY_CAUSE_CODES } from './code-tables.js';
+import {
+  FOLLOWERS,
+  FOLLOWER_CODES,
+  POLICY_FIELDS,
+  REPAIRS,
+  REPAIR_CODES,
+  RETRY_CAUSES,
+  RETRY_CAUSE_CODES,
+} from './code-tables.js';
 import {
   Damage,
   flagOf,
   integerOf,
+  integerOr,
   integerOrNull,
   nameOf,
   numberOrNull as optionalNumber,
@@ -18,9 +27,11 @@ import {
   textOrNull,
   textsOf,
 } from './decode-guards.js';
+import { REDACTED_JSON } from './history-row.js';
 import { type PayloadTail, numberOrNull, quoted, quotedList, quotedOrNull } from './json-writing.js';
 import type { PayloadReader } from './payload-reading.js';
 import { decodePolicy, encodePolicy } from './policy-codec.js';
+import { decodeState, encodeState } from './record-codec.js';
 
 /** Begins with a comma unless it is empty. */
 export function encodeBody(body: EventBody, at: number, tail: PayloadTail): string {
@@ -79,6 +90,11 @@ export function encodeBody(body: EventBody, at: number, tail: PayloadTail): stri
       const { resultJson, ending, ownerStopped } = body.data;
       return `,${tail.add(resultJson)},${flag(ownerStopped)}${ending === null ? '' : `,${encodeEnding(ending)}`}`;
     }
+    case 'reeve.task.repaired': {
+      const { repair, mended, redacted, accepted } = body.data;
+      const state = accepted === null ? '' : `,${quoted(encodeState(accepted))}`;
+      return `,${String(REPAIR_CODES[repair])},${quotedList(mended)},${numberOrNull(redacted)}${state}`;
+    }
   }
 }
 
@@ -117,15 +133,7 @@ export function decodeBody(type: EventType, items: readonly unknown[], at: numbe
     case 'task.progress':
       return { type, data: { progress: optionalNumber(first, 'progress'), message: textOrNull(second, 'message') } };
     case 'task.output':
-      return {
-        type,
-        data: {
-          outputJson: payloads.next(first),
-          binaryBase64: payloads.next(second),
-          contentType: textOrNull(third, 'content type'),
-          truncated: flagOf(fourth, false, 'truncated'),
-        },
-      };
+      return { type, data: decodeOutput(items, payloads) };
     case 'task.blocked':
       return { type, data: { reason: textOf(first, 'blocked reason') } };
     case 'reeve.task.checkpoint':
@@ -168,7 +176,32 @@ export function decodeBody(type: EventType, items: readonly unknown[], at: numbe
     case 'task.cancelled':
     case 'reeve.task.skipped':
       return { type, data: decodeTerminal(first, second, third, payloads) };
+    case 'reeve.task.repaired':
+      return {
+        type,
+        data: {
+          repair: nameOf(REPAIRS, first, 'repair'),
+          mended: textsOf(second, 'mended'),
+          redacted: integerOrNull(third, 'redacted event'),
+          accepted: fourth === undefined ? null : decodeState(textOf(fourth, 'accepted record')),
+        },
+      };
   }
+}
+
+/** Of an output that was taken out its size stays, because the limits of its attempt count it. */
+function decodeOutput(items: readonly unknown[], payloads: PayloadReader): OutputData {
+  const [json, binary, contentType, truncated] = items;
+  const { isTaken } = payloads;
+  const data: OutputData = {
+    outputJson: payloads.next(json),
+    binaryBase64: payloads.next(binary),
+    contentType: textOrNull(contentType, 'content type'),
+    truncated: flagOf(truncated, false, 'truncated'),
+  };
+  if (!isTaken || (data.outputJson === null && data.binaryBase64 === null)) return data;
+  const redactedBytes = integerOr(json, 0, 'output length') + integerOr(binary, 0, 'output length');
+  return { ...data, outputJson: REDACTED_JSON, binaryBase64: null, redactedBytes };
 }
 
 function decodeTerminal(result: unknown, stopped: unknown, ending: unknown, payloads: PayloadReader): TerminalData {

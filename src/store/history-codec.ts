@@ -1,8 +1,9 @@
 /**
  * Stored form of the history: one row per task and commit with the list of its events. What they share (time,
  * generation, causes) stands once; an event is a tuple of its type, a mask of what it has, those items, its data.
- * Format 1: `1[at, generation, first revision, [causes], [events]]` and payloads behind. Event numbers are not
- * stored: they follow from the number of the row's last event.
+ * Format 1: `1[at, generation, first revision, [causes], [events], [lengths of payloads]]` and payloads behind; without
+ * payloads there is no such list. Event numbers are not stored: they follow from the number of the row's last event.
+ * Format 2 is a row that was redacted (history-row.ts).
  */
 import type { Cause } from '../kernel/cause.js';
 import type { TaskEvent } from '../kernel/event.js';
@@ -10,6 +11,7 @@ import { decodeCause, encodeCause } from './cause-codec.js';
 import { AEP_CODES, AEP_NAMES, EVENT_CODES, EVENT_TYPES, STATUSES, STATUS_CODES } from './code-tables.js';
 import { Damage, integerOf, nameOf, tupleOf } from './decode-guards.js';
 import { decodeBody, encodeBody } from './event-body-codec.js';
+import { unredacted } from './history-row.js';
 import { PayloadTail, instant } from './json-writing.js';
 import { readStoredText } from './payload-reading.js';
 
@@ -80,7 +82,8 @@ export function encodeEvents(events: readonly TaskEvent[]): string {
     list += `${list === '' ? '' : ','}[${String(EVENT_CODES[event.type])},${String(mask)}${items}${encodeBody(event, event.at, tail)}]`;
   }
   const shared = `${instant(at)},${String(generation)},${String(firstRevision)}`;
-  return tail.after(`1[${shared},[${causes.map(encodeCause).join()}],[${list}]]`);
+  const payloads = tail.lengths === '' ? '' : `,[${tail.lengths}]`;
+  return tail.after(`1[${shared},[${causes.map(encodeCause).join()}],[${list}]${payloads}]`);
 }
 
 /** By identity: the intents of one commit share few cause objects, and an equal one written twice does no harm. */
@@ -89,10 +92,18 @@ function causeIndex(causes: Cause[], cause: Cause): number {
   return known === -1 ? causes.push(cause) - 1 : known;
 }
 
-/** The events of a row whose last event has the number `lastNumber`. Throws `Damage`. */
-export function decodeEvents(row: string, lastNumber: number): readonly TaskEvent[] {
-  if (row.charAt(0) !== '1') throw new Damage('history row is of an unknown format');
-  const { head, payloads } = readStoredText(row, 1, 'history row');
+/**
+ * The events of a row whose last event has the number `lastNumber`. Throws `Damage`. `onEvent` is told the places of
+ * each event's payloads among those of the row, from the first to before the last one.
+ */
+export function decodeEvents(
+  row: string,
+  lastNumber: number,
+  onEvent: (number: number, from: number, to: number) => void = () => undefined,
+): readonly TaskEvent[] {
+  const { taken, rest } = unredacted(row);
+  if (rest.charAt(0) !== '1') throw new Damage('history row is of an unknown format');
+  const { head, payloads } = readStoredText(rest, 1, 'history row', taken);
   const [atItem, generationItem, revisionItem, causeList, eventList] = tupleOf(head, 'history row');
   const at = integerOf(atItem, 'time');
   const generation = integerOf(generationItem, 'generation');
@@ -119,8 +130,11 @@ export function decodeEvents(row: string, lastNumber: number): readonly TaskEven
     if (cause === undefined) throw new Damage('event names no cause');
     if (has(OTHER_REVISION)) revision = integer();
     number += 1;
+    const place = payloads.place;
+    const body = decodeBody(type, items.slice(next), eventAt, payloads);
+    onEvent(number, place, payloads.place);
     return {
-      ...decodeBody(type, items.slice(next), eventAt, payloads),
+      ...body,
       number,
       generation: eventGeneration,
       revision: has(FACT) ? revision++ : null,
@@ -138,6 +152,15 @@ export function decodeEvents(row: string, lastNumber: number): readonly TaskEven
 
 /** How many events a row holds. Throws `Damage`. */
 export function countEvents(row: string): number {
-  const { head } = readStoredText(row, 1, 'history row');
+  const { head } = readStoredText(unredacted(row).rest, 1, 'history row');
   return tupleOf(tupleOf(head, 'history row')[4], 'events').length;
+}
+
+/** The places of an event's payloads in its row; empty when it has none that stand behind the head. Throws `Damage`. */
+export function payloadPlaces(row: string, lastNumber: number, eventNumber: number): ReadonlySet<number> {
+  const places = new Set<number>();
+  decodeEvents(row, lastNumber, (number, from, to) => {
+    for (let place = from; number === eventNumber && place < to; place++) places.add(place);
+  });
+  return places;
 }

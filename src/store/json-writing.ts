@@ -62,15 +62,19 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
  */
 export class PayloadTail {
   private text = '';
+  /** Of the payloads that stand behind the head, in their order, separated by commas. */
+  lengths = '';
 
   add(payload: string | null): string {
     if (payload === null) return 'null';
     if (LONE_SURROGATE.test(payload)) return JSON.stringify(payload);
+    const length = String(payload.length);
     this.text += payload;
-    return String(payload.length);
+    this.lengths += this.lengths === '' ? length : `,${length}`;
+    return length;
   }
 
   after(head: string): string {
-    return this.text === '' ? head : `${head}\n${this.text}`;
+    return this.lengths === '' ? head : `${head}\n${this.text}`;
   }
 }

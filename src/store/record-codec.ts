@@ -3,6 +3,7 @@
  * be filtered without parsing), and a JSON object of what is not at its default. Times are distances from the time of
  * the last change, because small numbers are short and cheap to write. Written on every change of a task: keep it lean.
  */
+import type { TaskState } from '../kernel/event.js';
 import type { Admission, Cancellation, EndedLease, Lease, TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
 import { decodeActor, decodeEnding, decodeReason, encodeActor, encodeEnding, encodeReason } from './cause-codec.js';
@@ -27,8 +28,22 @@ import { decodePolicy, encodePolicy } from './policy-codec.js';
 const STATUS_LETTERS = 'abcdefghij';
 const HEAD_START = 2;
 
+/** What a record has in common with its admission is not written. */
+type Origin = Pick<Admission, 'createdAt' | 'policy'>;
+
+/** Of a record that stands by itself, inside an event: everything is written but the defaults of the format. */
+const NO_ORIGIN: Origin = { createdAt: 0, policy: decodePolicy({}) };
+
 export function encodeRecord(record: TaskRecord): string {
-  const { admission, updatedAt, lease } = record;
+  return encodeFields(record, record.admission);
+}
+
+export function encodeState(state: TaskState): string {
+  return encodeFields(state, NO_ORIGIN);
+}
+
+function encodeFields(record: TaskState, admission: Origin): string {
+  const { updatedAt, lease } = record;
   let text = `1${STATUS_LETTERS.charAt(STATUS_CODES[record.status])}{"n":${String(record.lastEvent)}`;
   text += `,"r":${String(record.revision)},"u":${instant(updatedAt)},"i":${quoted(record.generationId)}`;
   if (record.generation !== 1) text += `,"g":${String(record.generation)}`;
@@ -75,6 +90,15 @@ export function statusOfEncoded(row: string): TaskStatus | undefined {
 
 /** Throws `Damage`. */
 export function decodeRecord(row: string, admission: Admission): TaskRecord {
+  return { admission, ...decodeFields(row, admission) };
+}
+
+/** Throws `Damage`. */
+export function decodeState(row: string): TaskState {
+  return decodeFields(row, NO_ORIGIN);
+}
+
+function decodeFields(row: string, admission: Origin): TaskState {
   if (row.charAt(0) !== '1') throw new Damage('record is of an unknown format');
   const status = statusOfEncoded(row);
   if (status === undefined) throw new Damage('record has no status');
@@ -83,7 +107,6 @@ export function decodeRecord(row: string, admission: Admission): TaskRecord {
   const before = (value: unknown, what: string): number | null =>
     value === undefined || value === null ? null : updatedAt - integerOf(value, what);
   return {
-    admission,
     policy: fields['p'] === undefined ? admission.policy : decodePolicy(fields['p']),
     generation: integerOr(fields['g'], 1, 'generation'),
     generationId: textOf(fields['i'], 'generation id'),

@@ -4,6 +4,7 @@
  */
 import { decodeAdmission } from './admission-codec.js';
 import { Damage, decoded, textOf } from './decode-guards.js';
+import type { Link } from './history-chain.js';
 import { decodeEvents } from './history-codec.js';
 import { decodeRecord } from './record-codec.js';
 import { StoreError } from './store-error.js';
@@ -12,8 +13,8 @@ import type { StoredEvent, StoredTask } from './task-store.js';
 /** Order, task id, version, number of the last event in the history, record, admission. */
 export type TaskRow = readonly [number, string, number, number | null, string, string | null];
 
-/** First sequence, number of the last event, events. */
-export type HistoryRow = readonly [number, number, string];
+/** First sequence, number of the last event, events, link; null for a commit from before there were links. */
+export type HistoryRow = readonly [number, number, string, Link | null];
 
 export function taskOfRow(row: TaskRow, args: 'with_args' | 'without_args' = 'with_args'): StoredTask {
   const [order, taskId, version, lastNumber, record, stored] = row;
@@ -45,8 +46,8 @@ export function* eventsOfRows(
   }
 }
 
-export function eventsOfRow(taskId: string, [firstSequence, lastNumber, row]: HistoryRow): readonly StoredEvent[] {
+export function eventsOfRow(taskId: string, [firstSequence, lastNumber, row, link]: HistoryRow): readonly StoredEvent[] {
   const read = decoded(() => decodeEvents(textOf(row, 'history row'), lastNumber));
   if (!read.ok) throw new StoreError('damaged', `history of ${taskId}: ${read.detail}`);
-  return read.value.map((event, index) => ({ sequence: firstSequence + index, taskId, event }));
+  return read.value.map((event, index) => ({ sequence: firstSequence + index, taskId, event, link }));
 }

@@ -6,7 +6,9 @@
 import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
+import type { AuditPage, AuditQuery, HistoryStretch } from './audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
+import type { Link } from './history-chain.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
 import type { StoreError } from './store-error.js';
 
@@ -21,6 +23,8 @@ export interface StoredEvent {
   readonly sequence: number;
   readonly taskId: string;
   readonly event: TaskEvent;
+  /** Of the commit that carried it; null for one from before there were links. */
+  readonly link: Link | null;
 }
 
 /** A position in the ready index of a route: (ready order, admission order), exclusive. */
@@ -152,6 +156,17 @@ export interface TaskStore {
   waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): Promise<readonly WaiterRow[]>;
   /** What was committed and not yet told to all who follow, by task and generation, after the one given. */
   propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]>;
+
+  /**
+   * What is stored of tasks, in admission order or those named, each in one snapshot; as it is, damaged or not. Bounded
+   * in tasks and in bytes.
+   */
+  auditTasks(query: AuditQuery): Promise<AuditPage>;
+  /**
+   * Commits of the task of this admission order whose last events have numbers above `afterNumber` and up to
+   * `throughNumber`; see MAX_HISTORY_PER_STRETCH. At least one if there is any.
+   */
+  auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch>;
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;

@@ -3,6 +3,7 @@
  * Owns which number is which word. A number that is in no table is the caller's mistake (MALFORMED naming the field);
  * zero is that too unless the reader says what it means there.
  */
+import { RepairKind } from '../gen/reeve/v1/admin_service_pb.js';
 import {
   ActorType,
   AdmissionSource,
@@ -27,6 +28,7 @@ import type {
 import type { CancellationPolicy as PolicyWord } from '../kernel/admission/policy.js';
 import type { AepState as AepWord } from '../kernel/aep.js';
 import type { ActorType as ActorWord } from '../kernel/cause.js';
+import type { RepairKind as RepairWord } from '../kernel/event.js';
 import type { Lifecycle, Outcome, TaskStatus as StatusWord } from '../kernel/status.js';
 import { malformedField } from './refusal-error.js';
 
@@ -150,6 +152,13 @@ export const admissionSources = new EnumTable<SourceWord, AdmissionSource>({
   schedule: AdmissionSource.SCHEDULE,
   aep: AdmissionSource.AEP,
   embedded: AdmissionSource.EMBEDDED,
+});
+
+export const repairKinds = new EnumTable<RepairWord, RepairKind>({
+  rebuild_record: RepairKind.REBUILD_RECORD,
+  accept_record: RepairKind.ACCEPT_RECORD,
+  reindex: RepairKind.REINDEX,
+  redact_payload: RepairKind.REDACT_PAYLOAD,
 });
 
 export type View = 'name' | 'basic' | 'full';

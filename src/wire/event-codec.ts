@@ -6,6 +6,7 @@ import type { EventSchema } from '../gen/reeve/v1/event_pb.js';
 import type { EventRefSchema } from '../gen/reeve/v1/task_pb.js';
 import { type TaskEvent, eventId } from '../kernel/event.js';
 import type { Admission, Ending } from '../kernel/record.js';
+import type { StoredEvent } from '../store/task-store.js';
 import { wasCut } from './bounded-text.js';
 import { actorMessage, reasonMessage } from './cause-codec.js';
 import { aepStates, statuses } from './enum-tables.js';
@@ -15,7 +16,8 @@ import { toTimestamp } from './time-values.js';
 
 export type EventFields = Fields<typeof EventSchema>;
 
-export function eventMessage(admission: Admission, event: TaskEvent, sequence: number): EventFields {
+export function eventMessage(admission: Admission, stored: Omit<StoredEvent, 'taskId'>): EventFields {
+  const { event, sequence, link } = stored;
   const { cause, from, to, aep } = event;
   const ending = endingOf(event);
   return {
@@ -41,6 +43,7 @@ export function eventMessage(admission: Admission, event: TaskEvent, sequence: n
     payloadJson: payloadJson(admission, event),
     ...binaryField(event),
     truncated: truncated(event, ending),
+    ...(link === null ? {} : { link: Buffer.from(link, 'hex') }),
     eventSeq: BigInt(event.workerSeq ?? 0),
   };
 }

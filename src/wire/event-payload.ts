@@ -109,6 +109,11 @@ function addContent(members: Members, admission: Admission, event: TaskEvent): v
     case 'reeve.task.skipped':
       addStopped(members, event.data, event.cause.reason?.summary);
       return;
+    case 'reeve.task.repaired': {
+      const { repair, mended, redacted } = event.data;
+      members.add('repair', repair).json('mended', JSON.stringify(mended)).add('redacted_event_number', redacted);
+      return;
+    }
     case 'task.accepted':
     case 'task.started':
     case 'reeve.task.ready':

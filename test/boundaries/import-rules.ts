@@ -11,7 +11,7 @@ interface LayerRule {
 }
 
 const inside = ['kernel', 'store', 'lib'];
-const engines = ['authority', 'dispatcher', 'timers', 'scheduler', 'outbox'];
+const engines = ['authority', 'audit', 'dispatcher', 'timers', 'scheduler', 'outbox'];
 const adapters = ['store/memory', 'store/sqlite', 'store/mysql'];
 const edge = ['gen', 'wire', 'services'];
 
@@ -19,11 +19,12 @@ export const layerRules: Readonly<Record<string, LayerRule>> = {
   kernel: { layers: [], packages: ['node:crypto'] },
   lib: { layers: [], packages: 'any' },
   gen: { layers: [], packages: ['@bufbuild/protobuf'] },
-  store: { layers: ['kernel', 'lib'], packages: [] },
+  store: { layers: ['kernel', 'lib'], packages: ['node:crypto'] },
   'store/memory': { layers: inside, packages: ['node:'] },
   'store/sqlite': { layers: inside, packages: ['node:', 'better-sqlite3'] },
   'store/mysql': { layers: inside, packages: ['node:', 'mysql2'] },
   authority: { layers: inside, packages: 'any' },
+  audit: { layers: ['authority', ...inside], packages: 'any' },
   dispatcher: { layers: ['authority', ...inside], packages: 'any' },
   timers: { layers: ['authority', ...inside], packages: 'any' },
   scheduler: { layers: ['authority', ...inside], packages: 'any' },
@@ -51,10 +52,11 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
 };
 
-// The kernel hashes applications. A hash is a pure function of its input; the rest
-// of node:crypto (random bytes, keys) is not.
-const kernelBuiltins: Readonly<Record<string, readonly string[]>> = {
-  'node:crypto': ['createHash'],
+// The kernel hashes applications, the store's port the rows of histories. A hash is a pure function of its
+// input; the rest of node:crypto (random bytes, keys) is not.
+const pureBuiltins: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  kernel: { 'node:crypto': ['createHash'] },
+  store: { 'node:crypto': ['createHmac', 'hash'] },
 };
 
 // The memory store forgets everything at exit, so no ordinary start may reach it.
@@ -95,8 +97,9 @@ function packageAllowed(layer: string, rule: LayerRule, edge: ImportEdge): boole
   if (packageOwners[name]?.includes(layer) === false) return false;
   if (rule.packages === 'any') return true;
   const listed = rule.packages.some((allowed) => (allowed === 'node:' ? name.startsWith(allowed) : name === allowed));
-  if (!listed || layer !== 'kernel') return listed;
-  const pure = kernelBuiltins[name] ?? [];
+  const builtins = pureBuiltins[layer];
+  if (!listed || builtins === undefined) return listed;
+  const pure = builtins[name] ?? [];
   return edge.names !== undefined && edge.names.every((imported) => pure.includes(imported));
 }
 

@@ -3,12 +3,21 @@
 import { expect, it } from 'vitest';
 import type { LedgerEntry } from '../../src/store/commit-plan.js';
 import { cancelled, changed, claimed, completed, joined, planOf, submitted } from './sample-plans.js';
-import { type StoreSource, commit, committed, committedOne, historyOf, kindsOf, recordOf } from './store-under-test.js';
+import {
+  type StoreSource,
+  commit,
+  committed,
+  committedOne,
+  historyOf,
+  kindsOf,
+  recordOf,
+  writtenAt,
+} from './store-under-test.js';
 
 export function commitContract(store: StoreSource): void {
   it('writes a new task and reads it back whole', async () => {
     const step = submitted({ argsJson: '{"text":"ü\\n\\"quoted\\""}', labels: { team: 'a' } });
-    expect(await commit(store(), step.plan)).toEqual([{ kind: 'committed', firstSequences: [1] }]);
+    expect(await commit(store(), step.plan)).toEqual([writtenAt(1)]);
     const { taskId } = step.record.admission;
     expect(await recordOf(store(), taskId)).toEqual(step.record);
     expect((await historyOf(store(), taskId)).map(({ event }) => event)).toEqual(step.plan.records[0]?.events);
@@ -32,11 +41,7 @@ export function commitContract(store: StoreSource): void {
     const task = submitted();
     const claim = claimed(task.record);
     const end = completed(claim.record);
-    expect(await commit(store(), task.plan, claim.plan, end.plan)).toEqual([
-      { kind: 'committed', firstSequences: [1] },
-      { kind: 'committed', firstSequences: [2] },
-      { kind: 'committed', firstSequences: [3] },
-    ]);
+    expect(await commit(store(), task.plan, claim.plan, end.plan)).toEqual([writtenAt(1), writtenAt(2), writtenAt(3)]);
     expect(await recordOf(store(), task.record.admission.taskId)).toEqual(end.record);
   });
 
@@ -44,7 +49,7 @@ export function commitContract(store: StoreSource): void {
     const record = await committedOne(store(), submitted());
     expect(await commit(store())).toEqual([]);
     const read = { taskId: record.admission.taskId, version: 1 };
-    expect(await commit(store(), planOf({ recordReads: [read] }))).toEqual([{ kind: 'committed', firstSequences: [] }]);
+    expect(await commit(store(), planOf({ recordReads: [read] }))).toEqual([writtenAt()]);
   });
 
   it('refuses a second task under the same key and names the first', async () => {
@@ -59,7 +64,7 @@ export function commitContract(store: StoreSource): void {
   it('refuses the second of two plans with one key in one batch', async () => {
     const [one, two] = [submitted({ key: 'k' }), submitted({ key: 'k' })];
     expect(await commit(store(), one.plan, two.plan)).toEqual([
-      { kind: 'committed', firstSequences: [1] },
+      writtenAt(1),
       { kind: 'duplicate', taskId: one.record.admission.taskId },
     ]);
     expect(await recordOf(store(), two.record.admission.taskId)).toBeNull();
@@ -79,7 +84,7 @@ export function commitContract(store: StoreSource): void {
     const { taskId } = record.admission;
     const [winner, loser] = [claimed(record), cancelled(record)];
     expect(await commit(store(), winner.plan, loser.plan)).toEqual([
-      { kind: 'committed', firstSequences: [2] },
+      writtenAt(2),
       { kind: 'conflict', subject: 'record', id: taskId },
     ]);
     expect(await recordOf(store(), taskId)).toEqual(winner.record);
@@ -94,18 +99,16 @@ export function commitContract(store: StoreSource): void {
     const [before, after] = [submitted(), submitted()];
     const verdicts = await commit(store(), before.plan, stale.plan, after.plan);
     expect(verdicts).toEqual([
-      { kind: 'committed', firstSequences: [4] },
+      writtenAt(4),
       { kind: 'conflict', subject: 'record', id: record.admission.taskId },
-      { kind: 'committed', firstSequences: [5] },
+      writtenAt(5),
     ]);
   });
 
   it('commits a plan of several records whole', async () => {
     const [one, two, three] = [submitted(), submitted(), await committedOne(store(), submitted())];
     const end = cancelled(three);
-    expect(await commit(store(), joined(one.plan, end.plan, two.plan))).toEqual([
-      { kind: 'committed', firstSequences: [2, 3, 5] },
-    ]);
+    expect(await commit(store(), joined(one.plan, end.plan, two.plan))).toEqual([writtenAt(2, 3, 5)]);
     expect(await recordOf(store(), three.admission.taskId)).toEqual(end.record);
     expect(await recordOf(store(), two.record.admission.taskId)).toEqual(two.record);
   });

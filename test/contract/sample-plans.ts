@@ -1,5 +1,7 @@
 // Plans as the authority makes them, by the real kernel, for tests of stores.
 
+import { applicationHash } from '../../src/kernel/admission/application-hash.js';
+import type { Application } from '../../src/kernel/admission/application.js';
 import type { ParentLink } from '../../src/kernel/admission/family-policy.js';
 import { resolvePolicy } from '../../src/kernel/admission/policy.js';
 import type { Cause } from '../../src/kernel/cause.js';
@@ -10,6 +12,7 @@ import { readyOrder, routeKeyOf } from '../../src/kernel/placement.js';
 import type { Admission, TaskRecord } from '../../src/kernel/record.js';
 import { nextDueAt } from '../../src/kernel/timers.js';
 import { judgeReport } from '../../src/kernel/worker-report.js';
+import type { AuditedTask } from '../../src/store/audit-rows.js';
 import type { CommitPlan, RecordIndex, SessionRow } from '../../src/store/commit-plan.js';
 
 export const NOW = 1_800_000_000_000;
@@ -38,6 +41,19 @@ export function joined(...plans: readonly CommitPlan[]): CommitPlan {
     diagnostics: plans.flatMap((plan) => plan.diagnostics),
     links: plans.flatMap((plan) => plan.links ?? []),
   };
+}
+
+/** An operator's repair of what was seen, by one event on `base`. */
+export function repaired(seen: AuditedTask, base: TaskRecord, redact: number | null = null): Step {
+  const draft = Draft.of(base, base.updatedAt);
+  const repair = redact === null ? 'rebuild_record' : 'redact_payload';
+  const data = { repair, mended: [], redacted: redact, accepted: null } as const;
+  draft.append({ type: 'reeve.task.repaired', data }, { cause: PRODUCER });
+  const { record, events } = draft;
+  const write = { record, index: indexOf(record), routeKey: routeKeyOf(record.admission), rederive: true, redact };
+  const { fingerprint } = seen;
+  const repairs = events.map((event) => ({ taskId: record.admission.taskId, fingerprint, ...write, event }));
+  return { plan: planOf({ repairs }), record };
 }
 
 /** A plan and the record it leaves when it commits. */
@@ -84,20 +100,21 @@ function admissionOf(shape: TaskShape, taskId: string): Admission {
   const { labels = {}, priority = 0, startByMs = null } = shape;
   const policy = resolvePolicy({ labels, priority, startByMs, parent: shape.parent });
   if (!policy.ok) throw new Error(JSON.stringify(policy.refusal));
+  const application: Application = {
+    actionKind: shape.kind ?? 'agent',
+    argsJson: shape.argsJson ?? '{"n":1}',
+    executionTarget: 'host',
+    requiredCapabilities: [],
+    libraryRef: null,
+    libraryContentHash: null,
+  };
   return {
     taskId,
     namespace: shape.namespace ?? 'default',
     queue: shape.queue ?? 'main',
     idempotencyKey: shape.key ?? `key of ${taskId}`,
-    application: {
-      actionKind: shape.kind ?? 'agent',
-      argsJson: shape.argsJson ?? '{"n":1}',
-      executionTarget: 'host',
-      requiredCapabilities: [],
-      libraryRef: null,
-      libraryContentHash: null,
-    },
-    applicationHash: `sha256:${'ab'.repeat(32)}`,
+    application,
+    applicationHash: applicationHash(application),
     policy: policy.value,
     source: 'rpc',
     scheduleId: null,

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { TaskStore } from '../../src/store/task-store.js';
+import { auditContract } from './audit-contract.js';
 import { commitContract } from './commit-contract.js';
 import { memoryEngine, sqliteEngine } from './engines.js';
 import { familyContract } from './family-contract.js';
@@ -16,6 +17,7 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   families: familyContract,
   sessions: sessionContract,
   reads: readContract,
+  audits: auditContract,
 };
 
 describe.each([memoryEngine, sqliteEngine])('$name store', (engine) => {

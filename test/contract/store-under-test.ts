@@ -1,5 +1,6 @@
 // A store as the contract suite sees it: how to get an empty one, and short forms of what every test does with it.
 
+import { expect } from 'vitest';
 import type { CommitPlan, PlanVerdict } from '../../src/store/commit-plan.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
 import type { StoredEvent, TaskStore } from '../../src/store/task-store.js';
@@ -48,4 +49,10 @@ export async function historyOf(store: TaskStore, taskId: string): Promise<reado
 
 export function kindsOf(verdicts: readonly PlanVerdict[]): readonly string[] {
   return verdicts.map(({ kind }) => kind);
+}
+
+/** The verdict of a plan whose records begin at these sequences; every record has a link of its own. */
+export function writtenAt(...firstSequences: readonly number[]): PlanVerdict {
+  const links = firstSequences.map(() => expect.stringMatching(/^[0-9a-f]{64}$/) as string);
+  return { kind: 'committed', firstSequences, links };
 }

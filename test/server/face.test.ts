@@ -31,9 +31,12 @@ const health = (service: string): Promise<unknown> =>
   });
 
 describe('health', () => {
-  it.each(['', 'reeve.v1.TaskService', 'reeve.v1.WorkerService'])('serves %j', async (service) => {
-    expect(await health(service)).toMatchObject({ status: 'SERVING' });
-  });
+  it.each(['', 'reeve.v1.TaskService', 'reeve.v1.WorkerService', 'reeve.v1.AdminService'])(
+    'serves %j',
+    async (service) => {
+      expect(await health(service)).toMatchObject({ status: 'SERVING' });
+    },
+  );
 
   it('does not know other names', async () => {
     expect(refusedOf(await health('x').catch((error: unknown) => error))).toMatchObject({ code: 5 });

@@ -19,6 +19,7 @@ import {
 import { StatusSchema } from '../../src/gen/google/rpc/status_pb.js';
 import { TaskService } from '../../src/gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../../src/gen/reeve/v1/worker_service_pb.js';
+import { AdminService } from '../../src/gen/reeve/v1/admin_service_pb.js';
 
 export interface Refused {
   readonly code: grpc.status;
@@ -186,3 +187,4 @@ export async function refusal(answer: Promise<unknown>): Promise<Refused> {
 
 export const tasks = TaskService.method;
 export const workers = WorkerService.method;
+export const admin = AdminService.method;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import { submitted } from '../contract/sample-plans.js';
-import { recordOf } from '../contract/store-under-test.js';
+import { recordOf, writtenAt } from '../contract/store-under-test.js';
 import { FaultyStore, Gate } from './faulty-store.js';
 
 describe('faulty store', () => {
   const batchOf = (taskId: string) => ({ batchId: `batch of ${taskId}`, plans: [submitted({ taskId }).plan] });
-  const written = [{ kind: 'committed', firstSequences: [1] }];
+  const written = [writtenAt(1)];
 
   it('fails before the write, and runs clean afterwards', async () => {
     const store = new FaultyStore(openMemoryStore());

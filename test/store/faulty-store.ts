@@ -3,6 +3,7 @@
 // Faults are queued: each commit takes the next one, and runs clean when there is none.
 
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
+import type { AuditQuery } from '../../src/store/audit-rows.js';
 import type { StoredPropagation } from '../../src/store/family-rows.js';
 import { StoreError } from '../../src/store/store-error.js';
 import type { ListQuery, DueTask, ReadyPosition, TaskStore } from '../../src/store/task-store.js';
@@ -185,6 +186,14 @@ export class FaultyStore implements TaskStore {
 
   propagations(after: StoredPropagation | null, limit: number) {
     return this.read(() => this.inner.propagations(after, limit));
+  }
+
+  auditTasks(query: AuditQuery) {
+    return this.read(() => this.inner.auditTasks(query));
+  }
+
+  auditHistory(order: number, afterNumber: number, throughNumber: number) {
+    return this.read(() => this.inner.auditHistory(order, afterNumber, throughNumber));
   }
 
   secret() {

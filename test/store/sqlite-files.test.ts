@@ -8,7 +8,7 @@ import { MIGRATIONS } from '../../src/store/sqlite/schema.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import { temporaryFolder } from '../contract/engines.js';
 import { claimed, completed, sessionRow, planOf, submitted } from '../contract/sample-plans.js';
-import { commit, committed, committedOne, historyOf, recordOf } from '../contract/store-under-test.js';
+import { commit, committed, committedOne, historyOf, recordOf, writtenAt } from '../contract/store-under-test.js';
 
 const refusedAs = (message: RegExp) => ({
   name: 'StoreError',
@@ -40,7 +40,7 @@ describe('opening', () => {
     expect(await again.findTaskId('default', 'k')).toBe('a');
     expect(await again.loadSession('s')).toEqual(sessionRow('s'));
     const [next] = await commit(again, submitted().plan);
-    expect(next).toEqual({ kind: 'committed', firstSequences: [3] });
+    expect(next).toEqual(writtenAt(3));
     await committed(again, completed(claim.record));
     expect((await historyOf(again, 'a')).map(({ sequence }) => sequence)).toEqual([1, 2, 4, 5, 6]);
     await again.close();
@@ -107,10 +107,16 @@ describe('opening', () => {
     await committed(store, task);
     await store.close();
     const tables = ['children', 'dependencies', 'family_counts', 'propagations'];
-    tamper(path, ...tables.map((table) => `DROP TABLE ${table}`), 'PRAGMA user_version = 1');
+    const chain = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
+    tamper(path, ...tables.map((table) => `DROP TABLE ${table}`), ...chain, 'PRAGMA user_version = 1');
     const again = await openSqliteStore({ path });
     const { taskId } = task.record.admission;
     expect(await recordOf(again, taskId)).toEqual(task.record);
+    await committed(again, claimed(task.record));
+    expect((await historyOf(again, taskId)).map(({ link }) => link)).toEqual([
+      null,
+      expect.stringMatching(/^[0-9a-f]{64}$/),
+    ]);
     const links = [{ kind: 'child_admitted', parentId: taskId, childId: taskId, live: true }] as const;
     await commit(again, planOf({ links }));
     expect(await again.familyCounts([taskId])).toEqual([{ liveChildren: 1, unsatisfied: 0 }]);
@@ -189,7 +195,7 @@ describe('limits', () => {
     });
     expect(await store.loadTasks(['big', 'with it'])).toEqual([null, null]);
     const [verdict] = await commit(store, claimed(small).plan);
-    expect(verdict).toEqual({ kind: 'committed', firstSequences: [2] });
+    expect(verdict).toEqual(writtenAt(2));
     await store.close();
   });
 

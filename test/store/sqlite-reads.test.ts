@@ -77,7 +77,7 @@ describe('an answer of a thread', () => {
       more = events.length > 0;
     }
     const all = db
-      .prepare<[], [number, number, string]>('SELECT first_sequence, last_number, events FROM history')
+      .prepare<[], [number, number, string, null]>('SELECT first_sequence, last_number, events, NULL FROM history')
       .raw();
     const expected = [...eventsOfRows('long', all.all(), 0)];
     expect(seen).toEqual(

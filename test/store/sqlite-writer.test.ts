@@ -48,7 +48,7 @@ describe('the writer', () => {
     ]);
     expect(writer.sessions.get('s')).toBeNull();
     expect([...writer.routes.keys()].length).toBe(1);
-    expect(commit(...batch)).toEqual({ firstSequence: 2, lost: [] });
+    expect(commit(...batch)).toMatchObject({ firstSequence: 2, lost: [] });
   });
 
   it('is fatal when COMMIT itself fails', () => {
@@ -86,8 +86,8 @@ describe('the writer', () => {
     commit(task, claimed(task.record));
     const other = new Writer(db);
     const claim = claimed(task.record);
-    expect(other.commit(encodeBatch([completed(claim.record).plan]))).toEqual({ firstSequence: 3, lost: [] });
-    expect(other.commit(encodeBatch([joined(submitted().plan, submitted().plan)]))).toEqual({
+    expect(other.commit(encodeBatch([completed(claim.record).plan]))).toMatchObject({ firstSequence: 3, lost: [] });
+    expect(other.commit(encodeBatch([joined(submitted().plan, submitted().plan)]))).toMatchObject({
       firstSequence: 6,
       lost: [],
     });

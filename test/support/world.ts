@@ -1,6 +1,8 @@
 // One process of the service without its wire: store, authority, quiet period, dispatcher and timers on a clock and a
 // chance of the test's. Several worlds over one store are several replicas.
 
+import { invariant } from '../../src/audit/invariants.js';
+import { auditTask } from '../../src/audit/task-audit.js';
 import { Authority } from '../../src/authority/authority.js';
 import type { IntentAnswer, IntentRequest } from '../../src/authority/intent-work.js';
 import type { Committed } from '../../src/authority/publisher.js';
@@ -9,7 +11,6 @@ import { Dispatcher } from '../../src/dispatcher/dispatcher.js';
 import { QuietPeriod } from '../../src/dispatcher/quiet-period.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
-import { fold } from '../../src/kernel/fold.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { Propagation } from '../../src/timers/propagation.js';
@@ -140,15 +141,15 @@ export class World {
     return (await this.events(taskId)).map(({ type }) => type.replace(/^reeve\.task\.|^task\./, ''));
   }
 
-  /** Numbers without gaps, and the record is the fold of its events: promise C3, for every task given. */
+  /** Everything that must hold of these tasks, but for what is only about to be seen to. */
   async assertHistories(taskIds: readonly string[]): Promise<void> {
+    const moment = { now: this.clock.nowMs(), quietSince: this.clock.nowMs() };
     for (const taskId of taskIds) {
-      const record = await this.stored(taskId);
-      const events = await this.events(taskId);
-      const gap = events.findIndex((event, index) => event.number !== index + 1);
-      if (gap >= 0) throw new Error(`${taskId} has a gap at event ${String(gap + 1)}`);
-      const folded = JSON.stringify(fold(record.admission, events));
-      if (folded !== JSON.stringify(record)) throw new Error(`the history of ${taskId} is not its record`);
+      const [task] = (await this.real.auditTasks({ taskIds: [taskId], after: 0, limit: 1 })).tasks;
+      if (task === null || task === undefined) throw new Error(`there is no ${taskId}`);
+      const { findings } = await auditTask(task, this.real.auditHistory.bind(this.real), moment);
+      const lasting = findings.filter(({ invariant: name }) => invariant(name).passes !== true);
+      if (lasting.length > 0) throw new Error(`${taskId}: ${JSON.stringify(lasting)}`);
     }
   }
 

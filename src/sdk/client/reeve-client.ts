@@ -3,6 +3,7 @@
  * single calls that are tried again where that is safe. Nothing here decides anything about a task.
  */
 import { create } from '@bufbuild/protobuf';
+import { AdminService } from '../../gen/reeve/v1/admin_service_pb.js';
 import { RefusalSchema } from '../../gen/reeve/v1/error_reason_pb.js';
 import {
   ExplainRequestSchema,
@@ -17,6 +18,7 @@ import { type RawClient, rawClient } from '../transport/raw-clients.js';
 import { fromRefusal } from '../transport/reeve-error.js';
 import { deadlineExceeded, Retrier, type RetryOptions } from '../transport/retry.js';
 import { type CallOptions, RpcConnection, type RpcOptions } from '../transport/rpc.js';
+import { AdminClient } from './admin.js';
 import type { TaskEvent } from './event.js';
 import { type Explained, readExplained } from './explained.js';
 import type { Intent } from './intent.js';
@@ -82,7 +84,13 @@ export interface CallSettings {
 
 export class ReeveClient {
   /** The generated services: protobuf messages, no retries. */
-  readonly raw: { readonly tasks: RawClient<typeof TaskService>; readonly workers: RawClient<typeof WorkerService> };
+  readonly raw: {
+    readonly tasks: RawClient<typeof TaskService>;
+    readonly workers: RawClient<typeof WorkerService>;
+    readonly admin: RawClient<typeof AdminService>;
+  };
+  /** For those who run the service. */
+  readonly admin: AdminClient;
   private readonly rpc: RpcConnection;
   private readonly watches: WatchConnections;
   private readonly submissions: SubmitStream;
@@ -100,7 +108,12 @@ export class ReeveClient {
     this.retrier = new Retrier(options.retry);
     this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
     this.submitTimeoutMs = options.submitTimeoutMs ?? 60_000;
-    this.raw = { tasks: rawClient(this.rpc, TaskService), workers: rawClient(this.rpc, WorkerService) };
+    this.raw = {
+      tasks: rawClient(this.rpc, TaskService),
+      workers: rawClient(this.rpc, WorkerService),
+      admin: rawClient(this.rpc, AdminService),
+    };
+    this.admin = new AdminClient(this.rpc, (attempt, settings) => this.call(attempt, settings));
   }
 
   /**

@@ -2,6 +2,7 @@
  * Enum values as the words users write and read: `retry_wait`, `host`. A value this version does not know reads
  * `unknown` and is never sent.
  */
+import { RepairKind } from '../../gen/reeve/v1/admin_service_pb.js';
 import {
   ActorType,
   AepState,
@@ -84,12 +85,14 @@ export const blockerWords = vocabulary(BlockerKind);
 export const timerWords = vocabulary(TimerKind);
 export const sessionWords = vocabulary(SessionState);
 export const orderWords = vocabulary(ListOrder);
+export const repairWords = vocabulary(RepairKind);
 
 export type TaskStatusWord = Words<keyof typeof TaskStatus>;
 export type ExecutionTargetWord = Words<keyof typeof ExecutionTarget>;
 export type BlockerWord = Words<keyof typeof BlockerKind>;
 export type TimerWord = Words<keyof typeof TimerKind>;
 export type SessionStateWord = Words<keyof typeof SessionState>;
+export type RepairWord = Words<keyof typeof RepairKind>;
 export type TaskViewWord = Words<keyof typeof TaskView>;
 
 const TERMINAL: ReadonlySet<string | undefined> = new Set(['completed', 'failed', 'timed_out', 'cancelled', 'skipped']);

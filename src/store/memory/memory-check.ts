@@ -6,6 +6,7 @@ import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
 import { brokenLink } from '../family-guards.js';
 import { sessionIdOf, taskIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
+import { fingerprintOf } from './memory-audit.js';
 import type { MemoryTables } from './memory-tables.js';
 
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
@@ -16,7 +17,8 @@ export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
     keys(tables, plan) ??
     records(tables, plan) ??
     families(tables, plan) ??
-    sessions(tables, plan)
+    sessions(tables, plan) ??
+    repairs(tables, plan)
   );
 }
 
@@ -74,4 +76,12 @@ function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {
       return { kind: 'conflict', subject: 'session', id };
   }
   return null;
+}
+
+function repairs(tables: MemoryTables, plan: CommitPlan): Lost | null {
+  const lost = plan.repairs?.find(({ taskId, fingerprint }) => {
+    const task = tables.tasks.get(taskId);
+    return task === undefined || fingerprintOf(task) !== fingerprint;
+  });
+  return lost === undefined ? null : { kind: 'conflict', subject: 'record', id: lost.taskId };
 }

@@ -28,6 +28,25 @@ export class MemoryFamily implements FamilyView {
     return this.counted.get(taskId) ?? NO_COUNTS;
   }
 
+  /** What `counts` counts, counted anew. */
+  found(taskId: string): FamilyCounts {
+    const lives = [...(this.children.get(taskId)?.values() ?? [])].filter((live) => live).length;
+    return { liveChildren: lives, unsatisfied: this.waits.get(taskId)?.size ?? 0 };
+  }
+
+  recount(taskId: string): void {
+    this.counted.set(taskId, this.found(taskId));
+  }
+
+  rederiveChild(parentId: string, childId: string, live: boolean): void {
+    putInto(this.children, parentId).set(childId, live);
+    this.recount(parentId);
+  }
+
+  propagates(taskId: string): boolean {
+    return [...this.propagations.values()].some((row) => row.taskId === taskId);
+  }
+
   propagationOf(taskId: string, generation: number): number | null {
     return this.propagations.get(generationKey(taskId, generation))?.eventNumber ?? null;
   }

@@ -4,7 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
+import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
+import { HistoryChain } from '../history-chain.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
 import { sessionAfter } from '../session-guards.js';
@@ -23,18 +25,26 @@ import {
   type TaskStore,
 } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
+import { MemoryAudit } from './memory-audit.js';
 import { checkPlan } from './memory-check.js';
 import { matches } from './memory-list.js';
 import { MemoryTables, type TaskEntry } from './memory-tables.js';
 
-export function openMemoryStore(): TaskStore {
-  return new MemoryStore();
+/** `chainKey`: of the hash chains; null for links without one. */
+export function openMemoryStore(chainKey: Uint8Array | null = null): TaskStore {
+  return new MemoryStore(new HistoryChain(chainKey));
 }
 
 class MemoryStore implements TaskStore {
-  private readonly tables = new MemoryTables();
+  private readonly tables: MemoryTables;
+  private readonly audit: MemoryAudit;
   private readonly storeSecret = randomBytes(32).toString('hex');
   private closed = false;
+
+  constructor(chain: HistoryChain) {
+    this.tables = new MemoryTables(chain);
+    this.audit = new MemoryAudit(this.tables, chain);
+  }
 
   async commit(batch: CommitBatch): Promise<readonly PlanVerdict[]> {
     assertWellFormed(batch);
@@ -44,7 +54,8 @@ class MemoryStore implements TaskStore {
 
   private write(plan: CommitPlan): PlanVerdict {
     const { tables } = this;
-    const firstSequences = plan.records.map((write) => tables.write(write));
+    const written = plan.records.map((write) => tables.write(write));
+    for (const repair of plan.repairs ?? []) written.push(tables.repair(repair));
     for (const write of plan.sessions) {
       const after = sessionAfter(tables.sessions.get(sessionIdOf(write)) ?? null, write);
       if (after !== null) tables.sessions.set(after.sessionId, deepFreeze(after));
@@ -52,7 +63,11 @@ class MemoryStore implements TaskStore {
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
     for (const link of plan.links ?? []) tables.family.write(link);
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
-    return { kind: 'committed', firstSequences };
+    return {
+      kind: 'committed',
+      firstSequences: written.map(({ firstSequence }) => firstSequence),
+      links: written.map(({ link }) => link),
+    };
   }
 
   /** Never needed: nothing comes between this store and its answer. */
@@ -235,6 +250,16 @@ class MemoryStore implements TaskStore {
           after === null || row.order > after.order || (row.order === after.order && row.generation > after.generation),
       )
       .slice(0, limit);
+  }
+
+  async auditTasks(query: AuditQuery): Promise<AuditPage> {
+    this.assertOpen();
+    return this.audit.tasks(query);
+  }
+
+  async auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch> {
+    this.assertOpen();
+    return this.audit.history(order, afterNumber, throughNumber);
   }
 
   secret(): Promise<string> {

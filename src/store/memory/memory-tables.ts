@@ -2,15 +2,23 @@
  * The tables of the memory store: the same facts as the SQL adapters keep, as maps of frozen values. Nothing here is
  * judged and nothing is durable.
  */
+import type { TaskEvent } from '../../kernel/event.js';
 import type { Admission, TaskRecord } from '../../kernel/record.js';
+import { isTerminal } from '../../kernel/status.js';
 import {
   type Diagnostic,
   type LedgerEntry,
   MAX_DIAGNOSTICS_PER_EPOCH,
   type RecordIndex,
   type RecordWrite,
+  type RepairWrite,
   type SessionRow,
 } from '../commit-plan.js';
+import { encodeAdmission } from '../admission-codec.js';
+import type { HistoryChain, Link } from '../history-chain.js';
+import { encodeEvents, payloadPlaces } from '../history-codec.js';
+import { withoutPayloads } from '../history-row.js';
+import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { StoredEvent } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
@@ -22,8 +30,16 @@ export interface TaskEntry {
   record: TaskRecord;
   index: RecordIndex;
   readonly events: StoredEvent[];
+  /** The same as every commit wrote it: what links are made of. */
+  readonly rows: HistoryRow[];
   readonly ledger: Map<string, LedgerEntry>;
   readonly diagnostics: Diagnostic[];
+}
+
+export interface Written {
+  /** Of the first event. */
+  readonly firstSequence: number;
+  readonly link: Link;
 }
 
 export class MemoryTables {
@@ -44,26 +60,75 @@ export class MemoryTables {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
   }
 
-  /** The sequence of the first event. */
-  write(write: RecordWrite): number {
+  constructor(private readonly chain: HistoryChain) {}
+
+  write(write: RecordWrite): Written {
     const entry = write.kind === 'insert' ? this.insert(write) : this.tasks.get(write.taskId);
     if (entry === undefined) throw new Error('a checked update has no task');
     this.unindex(entry);
     entry.record = deepFreeze(withAdmission(write.record, entry.record.admission));
     entry.index = deepFreeze(write.index);
     this.reindex(entry);
-    const first = this.nextSequence;
-    for (const event of write.events) {
-      entry.events.push(deepFreeze({ sequence: this.nextSequence, taskId: entry.taskId, event }));
+    return this.append(entry, write.events);
+  }
+
+  /** Writes over the record; checked before. */
+  repair({ taskId, record, index, event, rederive, redact }: RepairWrite): Written {
+    const entry = this.tasks.get(taskId);
+    if (entry === undefined) throw new Error('a checked repair has no task');
+    if (redact !== null) this.redact(entry, redact);
+    this.unindex(entry);
+    entry.record = deepFreeze(withAdmission(record, entry.record.admission));
+    entry.index = deepFreeze(index);
+    this.reindex(entry);
+    if (rederive) this.rederive(entry);
+    return this.append(entry, [event]);
+  }
+
+  private redact(entry: TaskEntry, eventNumber: number): void {
+    const at = entry.rows.findIndex(([, lastNumber]) => lastNumber >= eventNumber);
+    const row = entry.rows[at];
+    if (row === undefined) throw new Error('there is no such event to take a payload from');
+    const [firstSequence, lastNumber, text, link] = row;
+    const redacted: HistoryRow = [
+      firstSequence,
+      lastNumber,
+      withoutPayloads(text, payloadPlaces(text, lastNumber, eventNumber)),
+      link,
+    ];
+    entry.rows[at] = redacted;
+    for (const stored of eventsOfRow(entry.taskId, redacted)) entry.events[stored.event.number - 1] = deepFreeze(stored);
+  }
+
+  private rederive({ taskId, record }: TaskEntry): void {
+    const { parent } = record.admission.policy;
+    if (parent !== null) {
+      this.family.rederiveChild(parent.taskId, taskId, parent.attached && !isTerminal(record.status));
+    }
+    this.family.recount(taskId);
+  }
+
+  private append(entry: TaskEntry, events: readonly TaskEvent[]): Written {
+    const { taskId, record } = entry;
+    const row = encodeEvents(events);
+    const lastNumber = record.lastEvent;
+    const previous = entry.rows[entry.rows.length - 1]?.[3] ?? null;
+    const admission = previous === null ? encodeAdmission(record.admission) : null;
+    const link = this.chain.linkOf({ taskId, lastNumber, previous, admission }, row);
+    const firstSequence = this.nextSequence;
+    entry.rows.push([firstSequence, lastNumber, row, link]);
+    for (const event of events) {
+      entry.events.push(deepFreeze({ sequence: this.nextSequence, taskId, event, link }));
       this.nextSequence += 1;
     }
-    return first;
+    return { firstSequence, link };
   }
 
   private insert({ admission, routeKey, record, index }: RecordWrite & { readonly kind: 'insert' }): TaskEntry {
     const { taskId, namespace, idempotencyKey } = admission;
     const order = this.byOrder.length + 1;
-    const entry: TaskEntry = { taskId, order, routeKey, record, index, events: [], ledger: new Map(), diagnostics: [] };
+    const lists = { events: [], rows: [], ledger: new Map<string, LedgerEntry>(), diagnostics: [] };
+    const entry: TaskEntry = { taskId, order, routeKey, record, index, ...lists };
     this.byOrder.push(entry);
     this.tasks.set(taskId, entry);
     this.keys.set(`${namespace}\n${idempotencyKey}`, entry);

@@ -3,12 +3,16 @@
  * because cloning a list of texts between threads is cheap and cloning nested objects is not. What is rare (several
  * records read, session writes, ledger, diagnostics, families) travels as it is.
  */
+import type { TaskRecord } from '../../kernel/record.js';
+import { isTerminal } from '../../kernel/status.js';
 import { encodeAdmission } from '../admission-codec.js';
-import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, SessionRead } from '../commit-plan.js';
+import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, RepairWrite, SessionRead } from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
 import { encodeRecord } from '../record-codec.js';
 
-export type RareParts = Required<Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>>;
+export type RareParts = Required<Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>> & {
+  readonly repairs: readonly RepairRow[];
+};
 
 type Item = string | number | null | RareParts;
 
@@ -43,6 +47,23 @@ export interface RowUpdate extends RowWrite {
   readonly baseVersion: number;
 }
 
+/** A repair. `version` is the number of its event, which is all that its history row holds. */
+export interface RepairRow extends RowWrite {
+  readonly fingerprint: string;
+  readonly version: number;
+  readonly routeKey: string;
+  readonly rederive: Derived | null;
+  readonly redact: number | null;
+}
+
+/** What stands beside a record and follows from it. */
+export interface Derived {
+  readonly namespace: string;
+  readonly idempotencyKey: string;
+  readonly parentId: string | null;
+  readonly livesAsChild: boolean;
+}
+
 export interface RowPlan {
   readonly sessionReads: readonly SessionRead[];
   readonly writes: readonly (RowInsert | RowUpdate)[];
@@ -66,9 +87,35 @@ export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
 
 const NO_LINKS: RareParts['links'] = [];
 
-function rareParts({ recordReads, sessions, ledger, diagnostics, links = NO_LINKS }: CommitPlan): RareParts | null {
-  const none = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length === 0;
-  return none ? null : { recordReads, sessions, ledger, diagnostics, links };
+const NO_REPAIRS: RareParts['repairs'] = [];
+
+function rareParts(plan: CommitPlan): RareParts | null {
+  const { recordReads, sessions, ledger, diagnostics, links = NO_LINKS } = plan;
+  const repairs = plan.repairs?.map(repairRow) ?? NO_REPAIRS;
+  const rare = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
+  return rare + repairs.length === 0 ? null : { recordReads, sessions, ledger, diagnostics, links, repairs };
+}
+
+function repairRow({ taskId, fingerprint, record, routeKey, index, event, rederive, redact }: RepairWrite): RepairRow {
+  return {
+    taskId,
+    fingerprint,
+    events: 1,
+    version: event.number,
+    routeKey,
+    ...index,
+    record: encodeRecord(record),
+    history: encodeEvents([event]),
+    rederive: rederive ? derivedOf(record) : null,
+    redact,
+  };
+}
+
+function derivedOf({ admission, status }: TaskRecord): Derived {
+  const { namespace, idempotencyKey } = admission;
+  const { parent } = admission.policy;
+  const livesAsChild = parent?.attached === true && !isTerminal(status);
+  return { namespace, idempotencyKey, parentId: parent?.taskId ?? null, livesAsChild };
 }
 
 /** A batch has few routes, and mostly the one just seen. */
@@ -158,22 +205,31 @@ export function* decodeBatch(message: BatchMessage): Generator<RowPlan, void, un
 export interface BatchReply {
   readonly firstSequence: number;
   readonly lost: readonly (readonly [number, PlanVerdict])[];
+  /** Of every record written, one after the other: one text is cheap to clone. */
+  readonly links: string;
 }
 
-const NOTHING_WRITTEN: PlanVerdict = { kind: 'committed', firstSequences: [] };
+const LINK_DIGITS = 64;
+const NOTHING_WRITTEN: PlanVerdict = { kind: 'committed', firstSequences: [], links: [] };
 
 export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): readonly PlanVerdict[] {
   const lost = reply.lost.length === 0 ? null : new Map(reply.lost);
   let sequence = reply.firstSequence;
+  let linked = 0;
   return plans.map((plan, index) => {
     const verdict = lost?.get(index);
     if (verdict !== undefined) return verdict;
-    if (plan.records.length === 0) return NOTHING_WRITTEN;
+    if (plan.records.length === 0 && plan.repairs === undefined) return NOTHING_WRITTEN;
     const firstSequences: number[] = [];
-    for (const { events } of plan.records) {
+    const links: string[] = [];
+    const written = (events: number): void => {
       firstSequences.push(sequence);
-      sequence += events.length;
-    }
-    return { kind: 'committed', firstSequences };
+      sequence += events;
+      links.push(reply.links.slice(linked, linked + LINK_DIGITS));
+      linked += LINK_DIGITS;
+    };
+    for (const { events } of plan.records) written(events.length);
+    for (let n = plan.repairs?.length ?? 0; n > 0; n--) written(1);
+    return { kind: 'committed', firstSequences, links };
   });
 }

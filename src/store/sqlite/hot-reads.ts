@@ -6,7 +6,7 @@ import type { Database, Statement } from 'better-sqlite3';
 import type { Diagnostic, LedgerEntry } from '../commit-plan.js';
 import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
 import type { DueTask, ReadyPosition } from '../task-store.js';
-import { LAST_NUMBER } from './task-columns.js';
+import { HISTORY, LAST_NUMBER } from './task-columns.js';
 
 /** The place in the ready index, admission order, task id. */
 export type ReadyRow = readonly [number, number, string];
@@ -56,7 +56,7 @@ export class HotReads {
       .raw();
     this.event = db
       .prepare<[string, number], HistoryRow>(
-        `SELECT h.first_sequence, h.last_number, h.events FROM tasks t JOIN history h ON h.task_order = t.task_order
+        `SELECT ${HISTORY} FROM tasks t JOIN history h ON h.task_order = t.task_order
          WHERE t.task_id = ? AND h.last_number >= ? ORDER BY h.last_number LIMIT 1`,
       )
       .raw();

@@ -1,13 +1,16 @@
 /**
- * Where tasks stand: order and version by task id, for those met lately. Only the writer thread changes versions, so
- * what is known is right until a transaction is rolled back; it saves the check phase its look-ups. Bounded: two
+ * Where tasks stand: order, version and the last link of their chain by task id, for those met lately. Only the writer
+ * thread changes them, so what is known is right until a transaction is rolled back; it saves look-ups. Bounded: two
  * halves, the older one dropped whole when the younger is full.
  */
 import type { Database, Statement } from 'better-sqlite3';
+import type { Link } from '../history-chain.js';
 
 export interface KnownTask {
   readonly order: number;
   version: number;
+  /** Null: the task has none yet. Undefined: not looked up. */
+  link?: Link | null;
 }
 
 const HALF_CAPACITY = 50_000;

@@ -11,7 +11,7 @@ import { historyPage } from '../history-page.js';
 import { decodeRecord, statusOfEncoded } from '../record-codec.js';
 import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
 import { type ListQuery, MAX_BYTES_PER_LIST, MAX_ROWS_PER_LIST, type StoredEvent } from '../task-store.js';
-import { LAST_NUMBER } from './task-columns.js';
+import { HISTORY, LAST_NUMBER } from './task-columns.js';
 
 /** Order, route, record: what the filters look at first. */
 type ScanRow = readonly [number, number, string];
@@ -34,8 +34,8 @@ export class LongReads {
   private readonly routeById: Statement<[number], string>;
   private readonly history: Statement<[string, number], HistoryRow>;
   private readonly routes = new Map<number, Route>();
-  /** The large row that was read last: rows never change, and its next page is most likely asked for next. */
-  private open: { readonly firstSequence: number; readonly events: readonly StoredEvent[] } | null = null;
+  /** The large row that was read last, its text for as long as it is that: its next page is most likely asked for next. */
+  private open: { readonly text: string; readonly events: readonly StoredEvent[] } | null = null;
 
   constructor(db: Database) {
     const scan = 'SELECT task_order, route_id, record FROM tasks WHERE task_order';
@@ -61,7 +61,7 @@ export class LongReads {
     this.routeById = db.prepare<[number], string>('SELECT route_key FROM routes WHERE route_id = ?').pluck();
     this.history = db
       .prepare<[string, number], HistoryRow>(
-        `SELECT h.first_sequence, h.last_number, h.events FROM tasks t JOIN history h ON h.task_order = t.task_order
+        `SELECT ${HISTORY} FROM tasks t JOIN history h ON h.task_order = t.task_order
          WHERE t.task_id = ? AND h.last_number > ? ORDER BY h.last_number`,
       )
       .raw();
@@ -82,21 +82,21 @@ export class LongReads {
 
   /** A row of its own for the events of a large one that follow `afterNumber`, as many as a page holds. */
   private pageOf(taskId: string, row: HistoryRow, afterNumber: number, limit: number, maxBytes: number): HistoryRow {
-    const [firstSequence] = row;
-    if (this.open?.firstSequence !== firstSequence) {
-      const events = decoded(() => decodeEvents(row[2], row[1]));
+    const [firstSequence, lastNumber, text, link] = row;
+    if (this.open?.text !== text || this.open.events[0]?.sequence !== firstSequence) {
+      const events = decoded(() => decodeEvents(text, lastNumber));
       // What cannot be read is told to be damaged where all rows are judged.
       if (!events.ok) return row;
-      const stored = events.value.map((event, at) => ({ sequence: firstSequence + at, taskId, event }));
-      this.open = { firstSequence, events: stored };
+      const stored = events.value.map((event, at) => ({ sequence: firstSequence + at, taskId, event, link }));
+      this.open = { text, events: stored };
     }
     const wanted = this.open.events.filter(({ event }) => event.number > afterNumber);
     const page = historyPage(wanted, limit, maxBytes);
     const first = page[0];
     const last = page[page.length - 1];
     if (first === undefined || last === undefined) return row;
-    if (last.event.number === row[1]) this.open = null;
-    return [first.sequence, last.event.number, encodeEvents(page.map(({ event }) => event))];
+    if (last.event.number === lastNumber) this.open = null;
+    return [first.sequence, last.event.number, encodeEvents(page.map(({ event }) => event)), link];
   }
 
   listTasks(query: ListQuery): ListedRows {

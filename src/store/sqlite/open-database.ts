@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
+import { HistoryChain, MIN_CHAIN_KEY_BYTES } from '../history-chain.js';
 import { StoreError } from '../store-error.js';
 import { APPLICATION_ID, MIGRATIONS } from './schema.js';
 import type { SqliteSettings } from './settings.js';
@@ -18,6 +19,7 @@ export function openForWriting(settings: SqliteSettings): Database.Database {
     const version = checkOwnership(db, settings.path);
     applySettings(db, settings);
     migrate(db, version);
+    checkChainKey(db, settings);
     return db;
   } catch (error) {
     db.close();
@@ -90,8 +92,31 @@ function migrate(db: Database.Database, from: number): void {
   }
 }
 
+/** A link made with another key than the one before would break every chain that it continues. */
+function checkChainKey(db: Database.Database, { chainKey, path }: SqliteSettings): void {
+  if (chainKey !== null && chainKey.length < MIN_CHAIN_KEY_BYTES) {
+    throw new StoreError('fatal', `the chain key is shorter than ${MIN_CHAIN_KEY_BYTES} bytes`);
+  }
+  const { keyId } = new HistoryChain(chainKey);
+  db.prepare('INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)').run('chain_key', keyId);
+  const made = readMeta(db, 'chain_key');
+  if (made === keyId) return;
+  const told = made === 'none' ? 'without a chain key' : `with the chain key ${made ?? ''}`;
+  const given = keyId === 'none' ? 'none is given' : `${keyId} is given`;
+  throw new StoreError('fatal', `${path} was made ${told}, and ${given}; its hash chains would break`);
+}
+
+/** The first sequence of which a link is wanted. */
+export function readChainFrom(db: Database.Database): number {
+  return Number(readMeta(db, 'chain_from') ?? 1);
+}
+
+function readMeta(db: Database.Database, name: string): string | undefined {
+  return db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name);
+}
+
 export function readSecret(db: Database.Database): string {
-  const secret = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get('secret');
+  const secret = readMeta(db, 'secret');
   if (secret === undefined || !/^[0-9a-f]{64}$/.test(secret))
     throw new StoreError('fatal', 'the store has lost its secret');
   return secret;

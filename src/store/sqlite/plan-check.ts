@@ -11,6 +11,7 @@ import { brokenLink } from '../family-guards.js';
 import type { RowPlan } from './batch-message.js';
 import type { FamilyTables } from './family-tables.js';
 import type { KnownTasks } from './known-tasks.js';
+import type { Repairs } from './repairs.js';
 import type { SessionRows } from './session-rows.js';
 
 const KEY_WITHOUT_TASK = 'an idempotency key stands without its task';
@@ -26,6 +27,7 @@ export class PlanCheck {
     private readonly tasks: KnownTasks,
     private readonly sessions: SessionRows,
     private readonly family: FamilyTables,
+    private readonly mended: Repairs,
   ) {
     this.holderOfKey = db
       .prepare<[string, string], string | null>(
@@ -47,7 +49,8 @@ export class PlanCheck {
       this.records(plan) ??
       this.links(plan) ??
       this.sessionReads(plan) ??
-      this.sessionWrites(plan)
+      this.sessionWrites(plan) ??
+      this.repairs(plan)
     );
   }
 
@@ -109,6 +112,11 @@ export class PlanCheck {
       if (this.sessionAfter(write) === null) return sessionConflict(sessionIdOf(write));
     }
     return null;
+  }
+
+  private repairs({ rare }: RowPlan): Lost | null {
+    const lost = rare?.repairs.find((repair) => !this.mended.fits(repair));
+    return lost === undefined ? null : { kind: 'conflict', subject: 'record', id: lost.taskId };
   }
 
   sessionAfter(write: SessionWrite): SessionRow | null {

@@ -2,11 +2,13 @@
  * What the store and its threads say to each other. Each thread answers its requests one by one, in the order in which
  * they came, so an answer needs no name. Everything here survives a structured clone.
  */
+import type { AuditQuery } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { Diagnostic, LedgerEntry, SessionRow } from '../commit-plan.js';
 import type { StoreFailure } from '../store-error.js';
 import type { HistoryRow, TaskRow } from '../stored-row.js';
 import type { DueTask, ListQuery, ReadyPosition } from '../task-store.js';
+import type { AuditRows, HistoryRows } from './audit-reads.js';
 import type { BatchMessage, BatchReply } from './batch-message.js';
 import type { LeasedRow, ReadyRow } from './hot-reads.js';
 import type { ListedRows } from './long-reads.js';
@@ -40,6 +42,8 @@ export interface WriterCalls {
 export interface ReaderCalls {
   readHistory(taskId: string, afterNumber: number, limit: number, maxBytes: number): HistoryRow[];
   listTasks(query: ListQuery): ListedRows;
+  auditTasks(query: AuditQuery): AuditRows;
+  auditHistory(order: number, afterNumber: number, throughNumber: number): HistoryRows;
   close(): null;
 }
 

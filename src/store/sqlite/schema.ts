@@ -112,5 +112,12 @@ const FAMILIES = `
   ) WITHOUT ROWID, STRICT;
 `;
 
+/** The hash chain. Commits from before have no link; from `chain_from` on every commit has one. */
+const CHAIN = `
+  ALTER TABLE history ADD COLUMN link BLOB;
+  INSERT INTO meta (name, value)
+    SELECT 'chain_from', CAST(coalesce(max(first_sequence), 0) + 1 AS TEXT) FROM history;
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN];

@@ -17,6 +17,11 @@ export interface SqliteOptions {
   /** The file never grows beyond this many pages of 4 KiB; what does not fit is `unavailable`. Null: the disk decides. */
   readonly maxPages?: number | null;
   readonly busyTimeoutMs?: number;
+  /**
+   * The key of the hash chains, at least MIN_CHAIN_KEY_BYTES. A store is opened with the key, or without one, that it was
+   * first opened with.
+   */
+  readonly chainKey?: Uint8Array | null;
 }
 
 export type SqliteSettings = { readonly [Name in keyof SqliteOptions]-?: Exclude<SqliteOptions[Name], undefined> };
@@ -30,5 +35,6 @@ export function settingsOf(options: SqliteOptions): SqliteSettings {
     readerCacheKiB: options.readerCacheKiB ?? 8 * 1024,
     maxPages: options.maxPages ?? null,
     busyTimeoutMs: options.busyTimeoutMs ?? 5_000,
+    chainKey: options.chainKey ?? null,
   };
 }

@@ -3,6 +3,7 @@
  * decoded; no database is touched on this thread, so a slow sync stalls neither streams nor leases.
  */
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
+import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed } from '../plan-shape.js';
@@ -19,6 +20,7 @@ import type {
   StoredTask,
   TaskStore,
 } from '../task-store.js';
+import { auditedTask, historyStretch } from './audited-rows.js';
 import { encodeBatch, verdictsOf } from './batch-message.js';
 import { realPathOf } from './file-lock.js';
 import type { ReaderCalls, WriterCalls } from './protocol.js';
@@ -155,6 +157,15 @@ class SqliteStore implements TaskStore {
 
   propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]> {
     return this.writer.call('propagations', after, limit);
+  }
+
+  async auditTasks(query: AuditQuery): Promise<AuditPage> {
+    const { tasks, next } = await this.reader.call('auditTasks', query);
+    return { tasks: tasks.map((row) => row && auditedTask(row)), next };
+  }
+
+  async auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch> {
+    return historyStretch(await this.reader.call('auditHistory', order, afterNumber, throughNumber));
   }
 
   secret(): Promise<string> {

@@ -4,3 +4,6 @@
 
 /** The number of the last event in the history, out of its index alone: a record that differs from it is damaged. */
 export const LAST_NUMBER = '(SELECT max(h.last_number) FROM history h WHERE h.task_order = t.task_order)';
+
+/** `h` is the table of histories: a HistoryRow. */
+export const HISTORY = 'h.first_sequence, h.last_number, h.events, nullif(lower(hex(h.link)), \'\')';

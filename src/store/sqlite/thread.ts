@@ -3,11 +3,13 @@
  * long. It opens its connection, says so, and then answers one request after the other. SQLite is only touched here.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { HistoryChain } from '../history-chain.js';
 import { StoreError } from '../store-error.js';
+import { AuditReads } from './audit-reads.js';
 import { type FileLock, lockFile } from './file-lock.js';
 import { HotReads } from './hot-reads.js';
 import { LongReads } from './long-reads.js';
-import { openForReading, openForWriting, readSecret } from './open-database.js';
+import { openForReading, openForWriting, readChainFrom, readSecret } from './open-database.js';
 import type { Answer, ReaderCalls, ThreadData, WriterCalls } from './protocol.js';
 import type { SqliteSettings } from './settings.js';
 import { Writer, asStoreError } from './writer.js';
@@ -27,7 +29,7 @@ function openWriter(
   lock: FileLock,
 ): { readonly calls: WriterCalls; readonly secret: string } {
   const db = openForWriting(settings);
-  const writer = new Writer(db);
+  const writer = new Writer(db, new HistoryChain(settings.chainKey));
   const reads = new HotReads(db);
   const calls: WriterCalls = {
     commit: (batch) => writer.commit(batch),
@@ -63,9 +65,12 @@ function openWriter(
 function readerCalls(settings: SqliteSettings): ReaderCalls {
   const db = openForReading(settings);
   const reads = new LongReads(db);
+  const audit = new AuditReads(db, new HistoryChain(settings.chainKey), readChainFrom(db));
   return {
     readHistory: (taskId, afterNumber, limit, maxBytes) => reads.readHistory(taskId, afterNumber, limit, maxBytes),
     listTasks: (query) => reads.listTasks(query),
+    auditTasks: (query) => audit.auditTasks(query),
+    auditHistory: (order, afterNumber, throughNumber) => audit.auditHistory(order, afterNumber, throughNumber),
     close: () => {
       db.close();
       return null;

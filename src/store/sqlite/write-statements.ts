@@ -15,7 +15,7 @@ export interface WriteStatements {
   readonly freeKey: Statement<[string, string]>;
   readonly insertTask: Statement<[Order, string, number, number, number | null, number | null, string | null, string]>;
   readonly insertAdmission: Statement<[Order, string]>;
-  readonly insertHistory: Statement<[number, Order, number, string]>;
+  readonly insertHistory: Statement<[number, Order, number, string, Buffer]>;
   readonly updateTask: Statement<[number, number | null, number | null, string | null, string, Order, number]>;
   readonly insertLedger: Statement<[Order, string, string, string]>;
   readonly insertDiagnostic: Statement<{ order: Order; epoch: number; at: number; text: string; most: number }>;
@@ -38,7 +38,7 @@ export function writeStatements(db: Database): WriteStatements {
     ),
     insertAdmission: db.prepare('INSERT INTO admissions (task_order, admission) VALUES (?, ?)'),
     insertHistory: db.prepare(
-      'INSERT INTO history (first_sequence, task_order, last_number, events) VALUES (?, ?, ?, ?)',
+      'INSERT INTO history (first_sequence, task_order, last_number, events, link) VALUES (?, ?, ?, ?, ?)',
     ),
     updateTask: db.prepare(
       `UPDATE tasks SET version = ?, ready_order = ?, next_due_at = ?, lease_session = ?, record = ?

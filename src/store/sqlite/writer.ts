@@ -5,6 +5,7 @@
  */
 import Database from 'better-sqlite3';
 import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
+import { HistoryChain } from '../history-chain.js';
 import { sessionHolds } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -18,9 +19,11 @@ import {
 } from './batch-message.js';
 import { Counters } from './counters.js';
 import { FamilyTables } from './family-tables.js';
-import { KnownTasks } from './known-tasks.js';
+import { type KnownTask, KnownTasks } from './known-tasks.js';
 import { PlanCheck } from './plan-check.js';
+import { Repairs } from './repairs.js';
 import { SessionRows, columnsOf, standingOf } from './session-rows.js';
+import { type AppendedRow, TaskChains, bytesOf } from './task-chains.js';
 import { type WriteStatements, writeStatements } from './write-statements.js';
 
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
@@ -29,25 +32,35 @@ export class Writer {
   readonly sessions: SessionRows;
   readonly routes: Counters['routes'];
   private readonly statements: WriteStatements;
+  private readonly chains: TaskChains;
+  /** Of the batch in the making, one after the other. */
+  private links = '';
   private readonly counters: Counters;
   private readonly tasks: KnownTasks;
   readonly family: FamilyTables;
+  private readonly repairs: Repairs;
   private readonly check: PlanCheck;
 
-  constructor(private readonly db: Database.Database) {
+  constructor(
+    private readonly db: Database.Database,
+    chain: HistoryChain = new HistoryChain(null),
+  ) {
     this.statements = writeStatements(db);
+    this.chains = new TaskChains(db, chain);
     this.sessions = new SessionRows(db);
     this.tasks = new KnownTasks(db);
     this.counters = new Counters(db);
     this.routes = this.counters.routes;
     this.family = new FamilyTables(db, this.tasks);
-    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family);
+    this.repairs = new Repairs(db, this.tasks);
+    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family, this.repairs);
   }
 
   /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
   commit(message: BatchMessage): BatchReply {
     const lost: [number, Lost][] = [];
     let firstSequence: number;
+    this.links = '';
     try {
       this.statements.begin.run();
       firstSequence = this.counters.nextSequence;
@@ -67,7 +80,7 @@ export class Writer {
       // at COMMIT may have reached the disk, and this process could no longer tell.
       throw this.undo(error, isFull(error) ? 'unavailable' : 'fatal');
     }
-    return { firstSequence, lost };
+    return { firstSequence, lost, links: this.links };
   }
 
   private write(plan: RowPlan): Lost | null {
@@ -118,8 +131,8 @@ export class Writer {
     }
     counters.nextOrder = order + 1;
     statements.insertAdmission.run(order, row.admission);
-    this.appendHistory(order, events, row);
-    this.tasks.remember(taskId, { order, version: events });
+    const task = this.tasks.remember(taskId, { order, version: events, link: null });
+    this.appendHistory(task, row, row.admission);
     return null;
   }
 
@@ -133,14 +146,18 @@ export class Writer {
         .changes === 1;
     if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
     task.version = version;
-    this.appendHistory(task.order, version, row);
+    this.appendHistory(task, row, null);
     return null;
   }
 
-  private appendHistory(order: number, lastNumber: number, row: RowInsert | RowUpdate): void {
+  /** `admission` is at hand for a new task only; an older one has it looked up where its first link needs it. */
+  private appendHistory(task: KnownTask, row: AppendedRow, admission: string | null): void {
     const { counters } = this;
-    this.statements.insertHistory.run(counters.nextSequence, order, lastNumber, row.history);
-    counters.nextSequence += row.events;
+    const link = this.chains.next(task, row, admission);
+    const { history, events } = row;
+    this.statements.insertHistory.run(counters.nextSequence, task.order, task.version, history, bytesOf(link));
+    this.links += link;
+    counters.nextSequence += events;
   }
 
   private routeId(routeKey: string): number {
@@ -167,6 +184,9 @@ export class Writer {
       statements.insertLedger.run(task.order, intentKey, contentHash, answerJson);
     }
     for (const link of rare.links) this.family.write(link);
+    for (const repair of rare.repairs) {
+      this.appendHistory(this.repairs.write(repair, this.routeId(repair.routeKey)), repair, null);
+    }
     for (const { taskId, epoch, at, text } of rare.diagnostics) {
       const task = this.tasks.get(taskId);
       if (task === null) continue;

@@ -1,0 +1,173 @@
+/**
+ * Repairs of single tasks on an operator's word: look, decide, write what was decided if the task still is as it was
+ * seen, or look again. Everything is written by the authority, as one event with who, why and what.
+ */
+import type { Authority } from '../authority/authority.js';
+import type { RepairRequest } from '../authority/repair-work.js';
+import { authorityCause, type Cause } from '../kernel/cause.js';
+import type { RepairKind, TaskEvent } from '../kernel/event.js';
+import { reason } from '../kernel/reason-codes.js';
+import type { TaskRecord } from '../kernel/record.js';
+import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { LedgerEntry } from '../store/commit-plan.js';
+import { REDACTED_JSON } from '../store/history-row.js';
+import type { AuditedTask } from '../store/audit-rows.js';
+import type { Auditor } from './auditor.js';
+import type { Finding } from './findings.js';
+import { invariant } from './invariants.js';
+import { type RepairPlan, planMending } from './repair-plan.js';
+import type { TaskAudit } from './task-audit.js';
+
+/** Lost races, as for any work. */
+const MAX_LOOKS = 8;
+
+export interface RepairCommand {
+  readonly taskId: string;
+  readonly kind: RepairKind;
+  /** For `redact_payload`. */
+  readonly eventNumber: number;
+  /** Null: only to be told what would be done. */
+  readonly key: { readonly key: string; readonly contentHash: string } | null;
+  readonly cause: Cause;
+}
+
+/** `record` is null where the task is still damaged. */
+export type RepairAnswer =
+  | {
+      readonly kind: 'done';
+      readonly applied: boolean;
+      readonly replayed: boolean;
+      readonly findings: readonly Finding[];
+      readonly record: TaskRecord | null;
+    }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+type Planned = Extract<RepairPlan, { kind: 'repair' }>;
+
+export class Repairs {
+  constructor(
+    private readonly authority: Authority,
+    private readonly auditor: Auditor,
+  ) {}
+
+  /** Throws StoreError. */
+  async repair(command: RepairCommand): Promise<RepairAnswer> {
+    const { taskId, key } = command;
+    const known = key === null ? null : await this.authority.store.findLedgerEntry(taskId, key.key);
+    if (known !== null) return this.replay(command, known);
+    for (let look = 0; look < MAX_LOOKS; look++) {
+      const seen = await this.auditor.task(taskId);
+      if (seen === null) return refused(refuse('TASK_NOT_FOUND', 'there is no such task', { task_id: taskId }));
+      const lasting = seen.audit.findings.filter(({ invariant: name }) => invariant(name).passes !== true);
+      const audit = { ...seen.audit, findings: lasting };
+      const plan = await this.planOf(command, seen.task, audit);
+      if (plan.kind === 'impossible') return refused(useless(command, plan));
+      if (plan.kind === 'sound' || key === null) return this.untouched(taskId, lasting);
+      const answer = await this.write(command, plan, { fingerprint: seen.task.fingerprint, findings: lasting });
+      if (answer !== 'lost') return answer;
+    }
+    return refused(refuse('CONTENTION', 'the task kept changing; retry with the same key', { task_id: taskId }));
+  }
+
+  private async planOf(command: RepairCommand, task: AuditedTask, audit: TaskAudit): Promise<RepairPlan> {
+    const { kind, eventNumber } = command;
+    if (kind !== 'redact_payload') return planMending(kind, task, audit);
+    const read = await this.authority.get(command.taskId);
+    const { record } = task;
+    const damaged = !read.ok || !record.ok || record.value.lastEvent !== task.lastNumber;
+    if (damaged) return { kind: 'impossible', why: 'the task is damaged', mendedBy: ['rebuild_record'] };
+    const stored = await this.authority.store.readEvent(command.taskId, eventNumber);
+    const payload = stored === null ? null : payloadOf(stored.event);
+    if (payload === null) return { kind: 'impossible', why: 'that event has no payload of its own', mendedBy: [] };
+    if (payload === REDACTED_JSON) return { kind: 'sound' };
+    const data = { repair: kind, mended: [], redacted: eventNumber, accepted: null };
+    return { kind: 'repair', before: record.value, base: record.value, data };
+  }
+
+  private async write(
+    command: RepairCommand,
+    { before, base, data }: Planned,
+    seen: { readonly fingerprint: string; readonly findings: readonly Finding[] },
+  ): Promise<RepairAnswer | 'lost'> {
+    const { taskId, key, cause } = command;
+    if (key === null) throw new Error('a repair is written under its key');
+    const answerJson = JSON.stringify({ findings: seen.findings });
+    const ledger = { taskId, intentKey: key.key, contentHash: key.contentHash, answerJson };
+    const rederive = data.repair !== 'redact_payload';
+    const request: RepairRequest = { fingerprint: seen.fingerprint, before, base, data, rederive, cause, ledger };
+    const outcome = await this.authority.repair(request);
+    switch (outcome.kind) {
+      case 'lost':
+        return 'lost';
+      case 'refused':
+        return outcome;
+      case 'repeated':
+        return this.replay(command, outcome.original);
+      case 'applied':
+        await this.takeLostLease(outcome.record);
+        return this.done(taskId, { applied: true, replayed: false, findings: seen.findings });
+    }
+  }
+
+  /** Its session may have gone while nothing could be done to the task: nobody else looks for that any more. */
+  private async takeLostLease({ admission, lease }: TaskRecord): Promise<void> {
+    if (lease === null) return;
+    const { sessionId } = lease;
+    const session = await this.authority.store.loadSession(sessionId);
+    if (session !== null && session.state !== 'gone') return;
+    const cause = authorityCause('reaper', reason('run.requeued.lease_lost'), sessionId);
+    await this.authority.apply({ taskId: admission.taskId, intent: { kind: 'session_lost', sessionId, cause } });
+  }
+
+  private replay({ taskId, key }: RepairCommand, entry: LedgerEntry): Promise<RepairAnswer> | RepairAnswer {
+    if (entry.contentHash !== key?.contentHash) {
+      return refused(
+        refuse('IDEMPOTENCY_CONFLICT', 'this idempotency key was used for something else on this task', {
+          idempotency_key: entry.intentKey,
+          task_id: taskId,
+        }),
+      );
+    }
+    const { findings } = JSON.parse(entry.answerJson) as { readonly findings: readonly Finding[] };
+    return this.done(taskId, { applied: true, replayed: true, findings });
+  }
+
+  private untouched(taskId: string, findings: readonly Finding[]): Promise<RepairAnswer> {
+    return this.done(taskId, { applied: false, replayed: false, findings });
+  }
+
+  private async done(
+    taskId: string,
+    outcome: { readonly applied: boolean; readonly replayed: boolean; readonly findings: readonly Finding[] },
+  ): Promise<RepairAnswer> {
+    const read = await this.authority.get(taskId);
+    return { kind: 'done', ...outcome, record: read.ok ? read.value : null };
+  }
+}
+
+/** What stands behind the head of its row: of any other event nothing can be taken out. */
+function payloadOf(event: TaskEvent): string | null {
+  switch (event.type) {
+    case 'task.output':
+      return event.data.outputJson ?? event.data.binaryBase64;
+    case 'reeve.task.checkpoint':
+      return event.data.checkpointJson;
+    case 'reeve.task.resumed':
+    case 'reeve.task.generation_started':
+      return event.data.inputJson;
+    default:
+      return 'resultJson' in event.data ? event.data.resultJson : null;
+  }
+}
+
+function useless({ taskId, kind }: RepairCommand, plan: Extract<RepairPlan, { kind: 'impossible' }>): Refusal {
+  return refuse('INVALID_TRANSITION', `this repair is of no use: ${plan.why}`, {
+    task_id: taskId,
+    repair: kind,
+    mended_by: plan.mendedBy.join(','),
+  });
+}
+
+function refused(refusal: Refusal): RepairAnswer {
+  return { kind: 'refused', refusal };
+}
