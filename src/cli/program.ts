@@ -14,6 +14,7 @@ import { addExplain } from './commands/explain.js';
 import { addGet } from './commands/get.js';
 import { addHealth } from './commands/health.js';
 import { addList } from './commands/list.js';
+import { addPurge } from './commands/purge.js';
 import { addResume } from './commands/resume.js';
 import { addServe } from './commands/serve.js';
 import { addSubmit } from './commands/submit.js';
@@ -78,5 +79,6 @@ export function createProgram(host: CommandHost): Command {
   addDev(program, host);
   addDemo(program, host);
   addHealth(program, host);
+  addPurge(program, host);
   return program;
 }

@@ -48,6 +48,7 @@ export function loadConfig(sources: ConfigSources = {}): ServerConfig {
     keepaliveMs: value('keepaliveMs'),
     keepaliveTimeoutMs: value('keepaliveTimeoutMs'),
     cacheMib: value('cacheMib'),
+    retention: value('retention'),
   };
 }
 

@@ -3,7 +3,9 @@
  * `serve --help`, the environment, the file and the documentation are all read from this table.
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
+import { readRetention } from './retention-option.js';
 import { type ReadOption, readChoice, readHostPort, readList, readSpan, readText, readWhole } from './option-values.js';
 
 export interface ServerConfig {
@@ -22,6 +24,8 @@ export interface ServerConfig {
   readonly keepaliveMs: number;
   readonly keepaliveTimeoutMs: number;
   readonly cacheMib: number;
+  /** Of tasks that name none of their own, by how they ended. */
+  readonly retention: RetentionDefaults;
 }
 
 export interface OptionSpec<Value> {
@@ -117,6 +121,15 @@ export const OPTIONS: OptionTable = {
   cacheMib: {
     ...named('cache', '<MiB>', '256', 'Memory for records of live tasks'),
     read: readWhole(8, 65_536),
+  },
+  retention: {
+    ...named(
+      'retention',
+      '<spans>',
+      'never',
+      'How long finished tasks are kept that name no retention of their own: never, 30d, or by status 30d,failed=90d',
+    ),
+    read: readRetention,
   },
 };
 

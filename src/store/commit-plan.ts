@@ -7,6 +7,7 @@
 import type { Admission, TaskRecord } from '../kernel/record.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
+import type { OperationWrite, PurgeWrite } from './purge-rows.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -19,6 +20,9 @@ export interface CommitPlan {
   readonly diagnostics: readonly Diagnostic[];
   /** What it says of families and dependencies; absent for a task that has neither. */
   readonly links?: readonly LinkWrite[];
+  /** Takes one task away; then the plan writes nothing else. Absent for nearly every plan, as are operations. */
+  readonly purge?: PurgeWrite;
+  readonly operations?: readonly OperationWrite[];
 }
 
 export interface RecordRead {
@@ -40,13 +44,17 @@ export interface RecordIndex {
   readonly readyOrder: number | null;
   readonly nextDueAt: number | null;
   readonly leaseSession: string | null;
+  /** Epoch ms from which the task may be purged. */
+  readonly purgeAt: number | null;
 }
 
-/** A new record: its key and its task id must both be free. */
+/** A new record: its key and its task id must both be free, also of purged tasks. */
 export interface RecordInsert {
   readonly kind: 'insert';
   readonly admission: Admission;
   readonly routeKey: string;
+  /** The id was made for this task: it need not be looked for among those of purged ones. */
+  readonly idIsFresh?: true;
   readonly record: TaskRecord;
   readonly index: RecordIndex;
   readonly events: readonly TaskEvent[];
@@ -106,7 +114,7 @@ export type SessionWrite =
   /** Ends a session of this attachment at once, whatever its expiry. */
   | { readonly kind: 'end'; readonly sessionId: string; readonly attachment: number };
 
-/** The original answer to a keyed intent, kept for ever beside its task. */
+/** The original answer to a keyed intent, kept as long as its task is. */
 export interface LedgerEntry {
   readonly taskId: string;
   readonly intentKey: string;
@@ -131,7 +139,7 @@ export type PlanVerdict =
   | { readonly kind: 'committed'; readonly firstSequences: readonly number[] }
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
-  /** The (namespace, key) of an insert is taken by this task. */
+  /** The (namespace, key) of an insert is taken by this task, if only by a purged one. */
   | { readonly kind: 'duplicate'; readonly taskId: string }
   | { readonly kind: 'task_id_taken'; readonly taskId: string }
   /** A ledger key is taken; `original` is what stands there. */

@@ -7,10 +7,14 @@ import { Damage, decoded, textOf } from './decode-guards.js';
 import { decodeEvents } from './history-codec.js';
 import { decodeRecord } from './record-codec.js';
 import { StoreError } from './store-error.js';
-import type { StoredEvent, StoredTask } from './task-store.js';
+import type { PurgedTask, StoredEvent, StoredTask } from './task-store.js';
+import { decodeTombstone } from './tombstone-codec.js';
 
 /** Order, task id, version, number of the last event in the history, record, admission. */
 export type TaskRow = readonly [number, string, number, number | null, string, string | null];
+
+/** Order, task id, first sequence, tombstone. */
+export type TombstoneRow = readonly [number, string, number, string];
 
 /** First sequence, number of the last event, events. */
 export type HistoryRow = readonly [number, number, string];
@@ -27,6 +31,14 @@ export function taskOfRow(row: TaskRow, args: 'with_args' | 'without_args' = 'wi
   return read.ok
     ? { kind: 'task', taskId, order, record: read.value }
     : { kind: 'damaged', taskId, order, detail: read.detail };
+}
+
+/** A tombstone that cannot be read is a damaged task: its name is not free, and nothing else is known of it. */
+export function purgedOfRow([order, taskId, firstSequence, stored]: TombstoneRow): PurgedTask | StoredTask {
+  const tombstone = decoded(() => decodeTombstone(taskId, textOf(stored, 'tombstone')));
+  return tombstone.ok
+    ? { kind: 'purged', taskId, order, tombstone: tombstone.value, firstSequence }
+    : { kind: 'damaged', taskId, order, detail: tombstone.detail };
 }
 
 /** About what a row weighs on its way between threads, in bytes. */

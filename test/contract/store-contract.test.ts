@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { commitContract } from './commit-contract.js';
 import { memoryEngine, sqliteEngine } from './engines.js';
+import { eventContract } from './event-contract.js';
 import { familyContract } from './family-contract.js';
+import { purgeContract } from './purge-contract.js';
 import { readContract } from './read-contract.js';
 import { sessionContract } from './session-contract.js';
 import { skewContract } from './skew-contract.js';
@@ -16,6 +18,8 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   families: familyContract,
   sessions: sessionContract,
   reads: readContract,
+  purges: purgeContract,
+  'events of many tasks': eventContract,
 };
 
 describe.each([memoryEngine, sqliteEngine])('$name store', (engine) => {

@@ -17,6 +17,7 @@ import {
   RetryInfoSchema,
 } from '../../src/gen/google/rpc/error_details_pb.js';
 import { StatusSchema } from '../../src/gen/google/rpc/status_pb.js';
+import { AdminService } from '../../src/gen/reeve/v1/admin_service_pb.js';
 import { TaskService } from '../../src/gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../../src/gen/reeve/v1/worker_service_pb.js';
 
@@ -186,3 +187,4 @@ export async function refusal(answer: Promise<unknown>): Promise<Refused> {
 
 export const tasks = TaskService.method;
 export const workers = WorkerService.method;
+export const admin = AdminService.method;

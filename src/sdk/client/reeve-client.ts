@@ -3,6 +3,7 @@
  * single calls that are tried again where that is safe. Nothing here decides anything about a task.
  */
 import { create } from '@bufbuild/protobuf';
+import { AdminService } from '../../gen/reeve/v1/admin_service_pb.js';
 import { RefusalSchema } from '../../gen/reeve/v1/error_reason_pb.js';
 import {
   ExplainRequestSchema,
@@ -82,7 +83,11 @@ export interface CallSettings {
 
 export class ReeveClient {
   /** The generated services: protobuf messages, no retries. */
-  readonly raw: { readonly tasks: RawClient<typeof TaskService>; readonly workers: RawClient<typeof WorkerService> };
+  readonly raw: {
+    readonly tasks: RawClient<typeof TaskService>;
+    readonly workers: RawClient<typeof WorkerService>;
+    readonly admin: RawClient<typeof AdminService>;
+  };
   private readonly rpc: RpcConnection;
   private readonly watches: WatchConnections;
   private readonly submissions: SubmitStream;
@@ -100,7 +105,11 @@ export class ReeveClient {
     this.retrier = new Retrier(options.retry);
     this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
     this.submitTimeoutMs = options.submitTimeoutMs ?? 60_000;
-    this.raw = { tasks: rawClient(this.rpc, TaskService), workers: rawClient(this.rpc, WorkerService) };
+    this.raw = {
+      tasks: rawClient(this.rpc, TaskService),
+      workers: rawClient(this.rpc, WorkerService),
+      admin: rawClient(this.rpc, AdminService),
+    };
   }
 
   /**

@@ -11,7 +11,8 @@ import {
   type RecordWrite,
   type SessionRow,
 } from '../commit-plan.js';
-import type { StoredEvent } from '../task-store.js';
+import type { OperationEntry, OperationWrite, PurgeWrite } from '../purge-rows.js';
+import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
 
@@ -28,19 +29,26 @@ export interface TaskEntry {
 
 export class MemoryTables {
   readonly tasks = new Map<string, TaskEntry>();
-  /** In admission order. */
-  readonly byOrder: TaskEntry[] = [];
+  readonly purged = new Map<string, PurgedTask>();
+  /** In admission order; a purged task leaves its place empty. */
+  readonly byOrder: (TaskEntry | undefined)[] = [];
+  /** Event n stands at n; those of purged tasks are gone. */
+  readonly log: (StoredEvent | undefined)[] = [undefined];
+  readonly operations = new Map<string, OperationEntry>();
+  /** Events up to here may be gone. */
+  horizon = 0;
   readonly sessions = new Map<string, SessionRow>();
   readonly routeKeys = new Set<string>();
   /** The partial indexes: only what is ready, due or leased is in them. In no order. */
   readonly ready = new Map<string, Set<TaskEntry>>();
   readonly due = new Set<TaskEntry>();
+  readonly purgeable = new Set<TaskEntry>();
   readonly leased = new Map<string, Set<TaskEntry>>();
   readonly family = new MemoryFamily();
-  private readonly keys = new Map<string, TaskEntry>();
-  private nextSequence = 1;
+  private readonly keys = new Map<string, string>();
 
-  holderOfKey(namespace: string, idempotencyKey: string): TaskEntry | null {
+  /** The id of the task that has it, if only of a purged one. */
+  holderOfKey(namespace: string, idempotencyKey: string): string | null {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
   }
 
@@ -52,12 +60,33 @@ export class MemoryTables {
     entry.record = deepFreeze(withAdmission(write.record, entry.record.admission));
     entry.index = deepFreeze(write.index);
     this.reindex(entry);
-    const first = this.nextSequence;
+    const first = this.log.length;
     for (const event of write.events) {
-      entry.events.push(deepFreeze({ sequence: this.nextSequence, taskId: entry.taskId, event }));
-      this.nextSequence += 1;
+      const stored = deepFreeze({ sequence: this.log.length, taskId: entry.taskId, event });
+      entry.events.push(stored);
+      this.log.push(stored);
     }
     return first;
+  }
+
+  purge({ taskId, tombstone }: PurgeWrite): void {
+    const entry = this.tasks.get(taskId);
+    if (entry === undefined) throw new Error('a checked purge has no task');
+    const { order, events } = entry;
+    const sequences = events.map(({ sequence }) => sequence);
+    this.horizon = Math.max(this.horizon, ...sequences.slice(-1));
+    const firstSequence = sequences[0] ?? 0;
+    this.purged.set(taskId, deepFreeze({ kind: 'purged', taskId, order, tombstone, firstSequence }));
+    for (const sequence of sequences) this.log[sequence] = undefined;
+    this.unindex(entry);
+    this.byOrder[order - 1] = undefined;
+    this.tasks.delete(taskId);
+    this.family.forget(taskId);
+  }
+
+  keepOperation({ entry, forgetBefore }: OperationWrite): void {
+    for (const { key, at } of this.operations.values()) if (at < forgetBefore) this.operations.delete(key);
+    if (!this.operations.has(entry.key)) this.operations.set(entry.key, deepFreeze(entry));
   }
 
   private insert({ admission, routeKey, record, index }: RecordWrite & { readonly kind: 'insert' }): TaskEntry {
@@ -66,7 +95,7 @@ export class MemoryTables {
     const entry: TaskEntry = { taskId, order, routeKey, record, index, events: [], ledger: new Map(), diagnostics: [] };
     this.byOrder.push(entry);
     this.tasks.set(taskId, entry);
-    this.keys.set(`${namespace}\n${idempotencyKey}`, entry);
+    this.keys.set(`${namespace}\n${idempotencyKey}`, taskId);
     this.routeKeys.add(routeKey);
     return entry;
   }
@@ -74,6 +103,7 @@ export class MemoryTables {
   private unindex(entry: TaskEntry): void {
     this.ready.get(entry.routeKey)?.delete(entry);
     this.due.delete(entry);
+    this.purgeable.delete(entry);
     const { leaseSession } = entry.index;
     if (leaseSession === null) return;
     this.leased.get(leaseSession)?.delete(entry);
@@ -81,7 +111,8 @@ export class MemoryTables {
   }
 
   private reindex(entry: TaskEntry): void {
-    const { readyOrder, nextDueAt, leaseSession } = entry.index;
+    const { readyOrder, nextDueAt, leaseSession, purgeAt } = entry.index;
+    if (purgeAt !== null) this.purgeable.add(entry);
     if (readyOrder !== null) addTo(this.ready, entry.routeKey, entry);
     if (nextDueAt !== null) this.due.add(entry);
     if (leaseSession !== null) addTo(this.leased, leaseSession, entry);

@@ -6,9 +6,14 @@
 import { encodeAdmission } from '../admission-codec.js';
 import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, SessionRead } from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
+import type { PurgeWrite } from '../purge-rows.js';
 import { encodeRecord } from '../record-codec.js';
 
-export type RareParts = Required<Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>>;
+type RareLists = 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links' | 'operations';
+
+export interface RareParts extends Required<Pick<CommitPlan, RareLists>> {
+  readonly purge: PurgeWrite | null;
+}
 
 type Item = string | number | null | RareParts;
 
@@ -26,12 +31,14 @@ interface RowWrite {
   readonly readyOrder: number | null;
   readonly nextDueAt: number | null;
   readonly leaseSession: string | null;
+  readonly purgeAt: number | null;
   readonly record: string;
   readonly history: string;
 }
 
 export interface RowInsert extends RowWrite {
   readonly kind: 'insert';
+  readonly idIsFresh: boolean;
   readonly routeKey: string;
   readonly namespace: string;
   readonly idempotencyKey: string;
@@ -50,6 +57,10 @@ export interface RowPlan {
   readonly rare: RareParts | null;
 }
 
+const INSERT = 0;
+const UPDATE = 1;
+const FRESH_INSERT = 2;
+
 export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
   const items: Item[] = [];
   const routeKeys: string[] = [];
@@ -64,11 +75,13 @@ export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
   return { plans: plans.length, routeKeys, items };
 }
 
-const NO_LINKS: RareParts['links'] = [];
+const NONE: readonly never[] = [];
 
-function rareParts({ recordReads, sessions, ledger, diagnostics, links = NO_LINKS }: CommitPlan): RareParts | null {
-  const none = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length === 0;
-  return none ? null : { recordReads, sessions, ledger, diagnostics, links };
+function rareParts(plan: CommitPlan): RareParts | null {
+  const { recordReads, sessions, ledger, diagnostics, links = NONE, operations = NONE, purge = null } = plan;
+  const lists = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
+  if (lists === 0 && purge === null && operations.length === 0) return null;
+  return { recordReads, sessions, ledger, diagnostics, links, operations, purge };
 }
 
 /** A batch has few routes, and mostly the one just seen. */
@@ -78,14 +91,15 @@ function routeIndex(routeKeys: string[], routeKey: string): number {
 }
 
 function pushInsert(items: Item[], write: RecordInsert, route: number): void {
-  const { admission, record, index, events } = write;
+  const { admission, record, index, events, idIsFresh = false } = write;
   items.push(
-    0,
+    idIsFresh ? FRESH_INSERT : INSERT,
     admission.taskId,
     events.length,
     index.readyOrder,
     index.nextDueAt,
     index.leaseSession,
+    index.purgeAt,
     encodeRecord(record),
     encodeEvents(events),
     route,
@@ -98,12 +112,13 @@ function pushInsert(items: Item[], write: RecordInsert, route: number): void {
 function pushUpdate(items: Item[], write: RecordUpdate): void {
   const { taskId, baseVersion, record, index, events } = write;
   items.push(
-    1,
+    UPDATE,
     taskId,
     events.length,
     index.readyOrder,
     index.nextDueAt,
     index.leaseSession,
+    index.purgeAt,
     encodeRecord(record),
     encodeEvents(events),
     baseVersion,
@@ -133,16 +148,18 @@ export function* decodeBatch(message: BatchMessage): Generator<RowPlan, void, un
       const readyOrder = numberOrNull();
       const nextDueAt = numberOrNull();
       const leaseSession = items[next++] as string | null;
+      const purgeAt = numberOrNull();
       const record = text();
       const history = text();
-      const shared = { taskId, events, readyOrder, nextDueAt, leaseSession, record, history };
-      if (kind === 1) {
+      const shared = { taskId, events, readyOrder, nextDueAt, leaseSession, purgeAt, record, history };
+      if (kind === UPDATE) {
         writes.push({ kind: 'update', ...shared, baseVersion: number() });
       } else {
         const routeKey = routeKeys[number()] ?? '';
         writes.push({
           kind: 'insert',
           ...shared,
+          idIsFresh: kind === FRESH_INSERT,
           routeKey,
           namespace: text(),
           idempotencyKey: text(),
