@@ -3,6 +3,7 @@
  * (quality.md, invariants 6, 9, 10 and 19).
  */
 import { readyOrder, routeKeyOf } from '../kernel/placement.js';
+import { KEEP_FOR_EVER, purgeAt } from '../kernel/retention.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { isTerminal } from '../kernel/status.js';
 import { nextDueAt, timersOf } from '../kernel/timers.js';
@@ -43,11 +44,18 @@ export function checkTimes(record: TaskRecord, findings: Findings): void {
 
 export function checkIndexes({ routeKey, index }: AuditedTask, record: TaskRecord, findings: Findings): void {
   if (routeKey !== routeKeyOf(record.admission)) findings.add('index.route', 'the route is that of another');
-  const differs = (name: 'index.ready' | 'index.due', expected: number | null, found: number | null): void => {
+  const differs = (
+    name: 'index.ready' | 'index.due' | 'index.purge',
+    expected: number | null,
+    found: number | null,
+  ): void => {
     if (expected !== found) findings.add(name, `${expected ?? 'none'} was expected, ${found ?? 'none'} is there`);
   };
   differs('index.ready', readyOrder(record), index.readyOrder);
   differs('index.due', nextDueAt(record), index.nextDueAt);
+  // What the deployment keeps by default may have changed since; what the task itself says has not.
+  const kept = record.policy.retentionMs === null ? index.purgeAt : purgeAt(record, KEEP_FOR_EVER);
+  differs('index.purge', isTerminal(record.status) ? kept : null, index.purgeAt);
   if ((record.lease?.sessionId ?? null) !== index.leaseSession) {
     findings.add('index.lease', 'the session is not that of the lease');
   }

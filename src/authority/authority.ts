@@ -7,12 +7,16 @@ import type { Submission } from '../kernel/admission/submission.js';
 import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
+import { taskPurged } from '../kernel/tombstone.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
 import type { Propagation } from '../store/family-rows.js';
 import { StoreError } from '../store/store-error.js';
-import type { ListPage, ListQuery, StoredEvent, StoredTask, TaskStore } from '../store/task-store.js';
+import type { EventBounds, EventPage, EventScope } from '../store/event-pages.js';
+import type { OperationEntry, OperationWrite } from '../store/purge-rows.js';
+import type { ListPage, ListQuery, StoredEvent, TaskStore } from '../store/task-store.js';
 import { taskNotFound } from './batch.js';
 import type { ClaimSource } from './claim-source.js';
 import { Committer } from './committer.js';
@@ -21,12 +25,13 @@ import { type IntentAnswer, type IntentRequest, IntentWork } from './intent-work
 import { LeaseTokens } from './lease-tokens.js';
 import { PropagatedWork } from './propagated-work.js';
 import { type CommitListener, Publisher } from './publisher.js';
+import { type OperationAnswer, OperationWork, type PurgeAnswer, type PurgeRequest, PurgeWork } from './purge-work.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
 import { type RepairOutcome, type RepairRequest, RepairWork } from './repair-work.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
 import { type SessionAnswer, SessionWork } from './session-work.js';
 import { storeRefusal, recordDamaged } from './store-refusal.js';
-import { type SubmitAnswer, SubmitWork } from './submit-work.js';
+import { type Found, type SubmitAnswer, SubmitWork } from './submit-work.js';
 
 /** A worker confirms a claim within this time, or it is handed back. */
 export const DEFAULT_ACCEPT_TIMEOUT_MS = 5_000;
@@ -39,6 +44,8 @@ export interface AuthorityOptions {
   readonly random: Random;
   readonly acceptTimeoutMs?: number;
   readonly cacheBytes?: number;
+  /** How long tasks are kept that name no retention of their own; by default for ever. */
+  readonly retention?: RetentionDefaults;
   /** The store must not be used any more; the process is expected to end. */
   readonly onFatal: (error: unknown) => void;
   /** A broken invariant or a failing listener; the service goes on. */
@@ -76,6 +83,7 @@ export class Authority {
       publisher: this.publisher,
       newBatchId: this.newId,
       acceptTimeoutMs: options.acceptTimeoutMs ?? DEFAULT_ACCEPT_TIMEOUT_MS,
+      ...(options.retention === undefined ? {} : { retention: options.retention }),
       onFatal: (error) => this.end(error),
       onDefect,
       onOutage: () => {
@@ -179,6 +187,16 @@ export class Authority {
     return new Promise((resolve) => this.committer.enqueue(new RepairWork(request, resolve)));
   }
 
+  /** Takes a finished task away, unless something still needs it (section 9). Never rejects. */
+  purge(request: PurgeRequest): Promise<PurgeAnswer> {
+    return new Promise((resolve) => this.committer.enqueue(new PurgeWork(request, resolve)));
+  }
+
+  /** Keeps the answer to an operator's call that concerns no single task; what stands under its key stays. */
+  keepOperation(write: OperationWrite): Promise<OperationAnswer> {
+    return new Promise((resolve) => this.committer.enqueue(new OperationWork(write, resolve)));
+  }
+
   /** Changes a session; `lost` when its guard did not hold. */
   writeSession(write: SessionWrite): Promise<SessionAnswer> {
     return new Promise((resolve) => this.committer.enqueue(new SessionWork(write, resolve)));
@@ -186,11 +204,21 @@ export class Authority {
 
   /** The record as the store has it after this call was made. */
   async get(taskId: string): Promise<Read<TaskRecord>> {
+    const found = await this.find(taskId);
+    if (!found.ok) return found;
+    const { value } = found;
+    return value.kind === 'task' ? { ok: true, value: value.record } : { ok: false, refusal: taskPurged(taskId) };
+  }
+
+  /** As `get`, and what is left of a task that was purged. */
+  async find(taskId: string): Promise<Read<Found>> {
     const cached = this.cache.get(taskId);
-    if (cached !== undefined) return { ok: true, value: cached };
+    if (cached !== undefined) return { ok: true, value: { kind: 'task', record: cached } };
     return this.read(taskId, async () => {
       const [task] = await this.store.loadTasks([taskId]);
-      return readRecord(task ?? null, taskId);
+      if (task === null || task === undefined) return { ok: false, refusal: taskNotFound(taskId) };
+      if (task.kind === 'damaged') return { ok: false, refusal: recordDamaged(taskId) };
+      return { ok: true, value: task };
     });
   }
 
@@ -204,6 +232,16 @@ export class Authority {
       const [parent] = link === null ? [] : await this.store.loadTasks([link.taskId]);
       const seen = link === null ? undefined : parent?.kind === 'task' ? parent.record : null;
       return { ok: true, value: { parent: seen, liveChildren: counts?.liveChildren ?? 0 } };
+    });
+  }
+
+  /** Where it stands in the order of admission. */
+  async orderOf(taskId: string): Promise<Read<number>> {
+    return this.read(taskId, async () => {
+      const [task] = await this.store.loadTasks([taskId]);
+      if (task === null || task === undefined) return { ok: false, refusal: taskNotFound(taskId) };
+      if (task.kind === 'purged') return { ok: false, refusal: taskPurged(taskId) };
+      return { ok: true, value: task.order };
     });
   }
 
@@ -238,6 +276,22 @@ export class Authority {
     return this.read(taskId, async () => ({ ok: true, value: await this.store.readEvent(taskId, eventNumber) }));
   }
 
+  /** Events of many tasks in the order of the store; see TaskStore.readEvents for the bounds. */
+  async events(scope: EventScope, after: number, limit: number, maxBytes: number): Promise<Read<EventPage>> {
+    return this.read(null, async () => ({
+      ok: true,
+      value: await this.store.readEvents(scope, after, limit, maxBytes),
+    }));
+  }
+
+  async eventBounds(): Promise<Read<EventBounds>> {
+    return this.read(null, async () => ({ ok: true, value: await this.store.eventBounds() }));
+  }
+
+  async operation(key: string): Promise<Read<OperationEntry | null>> {
+    return this.read(null, async () => ({ ok: true, value: await this.store.findOperation(key) }));
+  }
+
   async list(query: ListQuery): Promise<Read<ListPage>> {
     return this.read(null, async () => ({ ok: true, value: await this.store.listTasks(query) }));
   }
@@ -262,7 +316,7 @@ export class Authority {
   }
 
   private resolveDuplicate(work: SubmitWork, taskId: string): void {
-    const resolved = this.get(taskId).then((original) => {
+    const resolved = this.find(taskId).then((original) => {
       this.resolving.delete(resolved);
       if (original.ok) work.resolve(original.value);
       else work.refuse(original.refusal);
@@ -304,10 +358,4 @@ export class Authority {
       return { ok: false, refusal };
     }
   }
-}
-
-function readRecord(task: StoredTask | null, taskId: string): Read<TaskRecord> {
-  if (task === null) return { ok: false, refusal: taskNotFound(taskId) };
-  if (task.kind === 'damaged') return { ok: false, refusal: recordDamaged(taskId) };
-  return { ok: true, value: task.record };
 }

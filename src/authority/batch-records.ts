@@ -3,8 +3,8 @@
  * is judged, since the cache may let a record go in the meantime, and a task that exists must not seem to be unknown.
  */
 import { type FamilyCounts, NO_COUNTS } from '../store/family-rows.js';
-import type { StoredTask, TaskStore } from '../store/task-store.js';
-import type { Loaded } from './batch.js';
+import type { PurgedTask, StoredTask, TaskStore } from '../store/task-store.js';
+import { type Loaded, isRecord } from './batch.js';
 import type { RecordCache } from './record-cache.js';
 
 export class BatchRecords {
@@ -60,7 +60,7 @@ export class BatchRecords {
   private keep(taskId: string, loaded: Loaded): void {
     this.parents.delete(taskId);
     this.found.set(taskId, loaded);
-    if (loaded === null || 'damaged' in loaded) return;
+    if (!isRecord(loaded)) return;
     const { parent } = loaded.admission.policy;
     if (parent?.attached === true && !this.found.has(parent.taskId)) this.parents.add(parent.taskId);
     if (loaded.hasChildren && !this.counted.has(taskId)) this.counted.set(taskId, null);
@@ -93,7 +93,8 @@ export class BatchRecords {
   }
 }
 
-function loadedOf(task: StoredTask | null): Loaded {
+function loadedOf(task: StoredTask | PurgedTask | null): Loaded {
   if (task === null) return null;
+  if (task.kind === 'purged') return { purged: task.tombstone };
   return task.kind === 'task' ? task.record : { damaged: task.detail };
 }

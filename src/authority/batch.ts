@@ -9,8 +9,10 @@ import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { SessionWrite } from '../store/commit-plan.js';
 import type { LinkWrite } from '../store/family-rows.js';
 import type { RepairUnit } from './repair-unit.js';
+import { type Tombstone, taskPurged } from '../kernel/tombstone.js';
+import type { OperationWrite, PurgeWrite } from '../store/purge-rows.js';
 import { recordDamaged } from './store-refusal.js';
-import { LinksUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
+import { LinksUnit, OperationUnit, PurgeUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
 import type { Work } from './work.js';
 
 export type Located =
@@ -20,7 +22,9 @@ export type Located =
 export const MAX_NOTES_PER_BATCH = 256;
 
 /** What was read for this batch: a record, or why there is none. */
-export type Loaded = TaskRecord | { readonly damaged: string } | null;
+export type Loaded = TaskRecord | Unreadable | null;
+
+type Unreadable = { readonly damaged: string } | { readonly purged: Tombstone };
 
 export class Batch {
   readonly units: Unit[] = [];
@@ -45,8 +49,7 @@ export class Batch {
     const known = this.byTask.get(taskId);
     if (known !== undefined) return this.caughtUp(known);
     const record = this.loaded(taskId);
-    if (record === undefined || record === null) return { kind: 'refused', refusal: taskNotFound(taskId) };
-    if ('damaged' in record) return { kind: 'refused', refusal: recordDamaged(taskId) };
+    if (!isRecord(record)) return { kind: 'refused', refusal: refusalFor(record ?? null, taskId) };
     const unit = RecordUnit.changing(record, this.now);
     if (record.hasChildren) unit.draft.liveChildren = this.liveChildren(taskId);
     this.add(unit);
@@ -75,7 +78,7 @@ export class Batch {
    */
   read(reader: RecordUnit, taskId: string): TaskRecord | null {
     const record = this.peek(taskId);
-    if (record === null || 'damaged' in record) return null;
+    if (!isRecord(record)) return null;
     const unit = this.byTask.get(taskId);
     if (unit !== undefined) {
       unit.sealed = true;
@@ -127,7 +130,7 @@ export class Batch {
    */
   admit(draft: Draft, id: 'made' | 'wanted'): RecordUnit {
     const { taskId, namespace, idempotencyKey } = draft.record.admission;
-    const unit = RecordUnit.admitting(draft);
+    const unit = RecordUnit.admitting(draft, id === 'made');
     this.add(unit);
     if (id === 'made' || !this.isKnown(taskId)) this.byTask.set(taskId, unit);
     this.byKey.set(admissionKey(namespace, idempotencyKey), unit);
@@ -161,6 +164,20 @@ export class Batch {
     return unit;
   }
 
+  /** What the purge rests on is checked by its write: the task at its version, its parent's record as it was read. */
+  purge(write: PurgeWrite, parent: TaskRecord | null): PurgeUnit {
+    const reads = parent === null ? [] : [{ taskId: parent.admission.taskId, version: parent.lastEvent }];
+    const unit = new PurgeUnit(write, reads);
+    this.add(unit);
+    return unit;
+  }
+
+  keepOperation(write: OperationWrite): OperationUnit {
+    const unit = new OperationUnit(write);
+    this.add(unit);
+    return unit;
+  }
+
   private isKnown(taskId: string): boolean {
     return this.byTask.has(taskId) || (this.loaded(taskId) ?? null) !== null;
   }
@@ -170,6 +187,20 @@ function admissionKey(namespace: string, idempotencyKey: string): string {
   return `${namespace}\n${idempotencyKey}`;
 }
 
-export function taskNotFound(taskId: string): Refusal {
-  return refuse('TASK_NOT_FOUND', 'there is no such task', { task_id: taskId });
+export function isRecord(loaded: Loaded | undefined): loaded is TaskRecord {
+  return loaded !== null && loaded !== undefined && !('damaged' in loaded) && !('purged' in loaded);
+}
+
+/** Why there is no record. */
+export function refusalFor(
+  loaded: Unreadable | null,
+  taskId: string,
+  metadata: Readonly<Record<string, string>> = {},
+): Refusal {
+  if (loaded === null) return taskNotFound(taskId, metadata);
+  return 'damaged' in loaded ? recordDamaged(taskId) : taskPurged(taskId, metadata);
+}
+
+export function taskNotFound(taskId: string, metadata: Readonly<Record<string, string>> = {}): Refusal {
+  return refuse('TASK_NOT_FOUND', 'there is no such task', { task_id: taskId, ...metadata });
 }

@@ -5,6 +5,7 @@
  */
 import { readyOrder } from '../kernel/placement.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
 import type { Clock } from '../lib/clock.js';
 import { type CommitBatch, MAX_PLANS_PER_BATCH, type PlanVerdict } from '../store/commit-plan.js';
 import { StoreError } from '../store/store-error.js';
@@ -35,6 +36,8 @@ export interface CommitterOptions {
   readonly publisher: Publisher;
   readonly newBatchId: () => string;
   readonly acceptTimeoutMs: number;
+  /** For ever where nothing is said. */
+  readonly retention?: RetentionDefaults;
   /** A defect or a store that must not be used any more; the process is expected to end. */
   readonly onFatal: (error: unknown) => void;
   readonly onDefect: (error: unknown) => void;
@@ -258,7 +261,7 @@ export class Committer {
     const planned: Unit[] = [];
     const plans = [];
     for (const unit of batch.inOrder()) {
-      const plan = unit.plan();
+      const plan = unit.plan(this.options.retention);
       if (plan === null) {
         for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(null));
         continue;

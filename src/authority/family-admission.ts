@@ -11,10 +11,9 @@ import type { Draft } from '../kernel/draft.js';
 import type { Follower } from '../kernel/event.js';
 import { familyRefusal, noteFollower } from '../kernel/family.js';
 import type { TaskRecord } from '../kernel/record.js';
-import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { Refusal } from '../kernel/refusal.js';
 import { isTerminal } from '../kernel/status.js';
-import type { Batch } from './batch.js';
-import { recordDamaged } from './store-refusal.js';
+import { type Batch, isRecord, refusalFor } from './batch.js';
 import type { RecordUnit } from './unit.js';
 
 /** The tasks whose records an admission needs. */
@@ -68,11 +67,7 @@ type Found =
 /** The task as it stands, with its draft where a first follower is still to be noted on it. */
 function find(batch: Batch, taskId: string, field: string, by: Follower | null): Found {
   const record = batch.peek(taskId);
-  if (record === null) {
-    const refusal = refuse('TASK_NOT_FOUND', 'there is no such task', { task_id: taskId, field });
-    return { kind: 'refused', refusal, about: taskId };
-  }
-  if ('damaged' in record) return { kind: 'refused', refusal: recordDamaged(taskId), about: taskId };
+  if (!isRecord(record)) return { kind: 'refused', refusal: refusalFor(record, taskId, { field }), about: taskId };
   const noted = by === null || isTerminal(record.status) || (by === 'child' ? record.hasChildren : record.hasWaiters);
   if (noted) return { kind: 'task', record, draft: null };
   if (batch.isSealed(taskId)) return { kind: 'later' };

@@ -4,6 +4,7 @@
 import type { Draft } from '../kernel/draft.js';
 import { routeKeyOf } from '../kernel/placement.js';
 import type { CommitPlan, PlanVerdict } from '../store/commit-plan.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
 import { placementIndex } from './placement-index.js';
 import type { Committed } from './publisher.js';
 import type { RepairRequest } from './repair-work.js';
@@ -19,7 +20,7 @@ export class RepairUnit extends Answers {
     super();
   }
 
-  plan(): CommitPlan {
+  plan(retention?: RetentionDefaults): CommitPlan {
     const { fingerprint, rederive, ledger, data } = this.request;
     const { record, events } = this.draft;
     const { admission } = record;
@@ -28,7 +29,7 @@ export class RepairUnit extends Answers {
       fingerprint,
       record,
       routeKey: routeKeyOf(admission),
-      index: placementIndex(record),
+      index: placementIndex(record, retention),
       event,
       rederive,
       redact: data.redacted,

@@ -2,7 +2,12 @@
  * The work of admitting: one insert-or-return decision per (namespace, key) (ADR D2, lifecycle.md section 5).
  * The store's own check of the key is the decision; what it answers `duplicate` is compared and replayed or refused.
  */
-import { applicationDifference } from '../kernel/admission/application-difference.js';
+import {
+  type ApplicationDifference,
+  applicationDifference,
+  applicationDifferenceByHash,
+} from '../kernel/admission/application-difference.js';
+import { applicationFieldHashes } from '../kernel/admission/application-hash.js';
 import { policyDifferences } from '../kernel/admission/policy.js';
 import type { Submission } from '../kernel/admission/submission.js';
 import type { Cause } from '../kernel/cause.js';
@@ -10,6 +15,7 @@ import { Draft } from '../kernel/draft.js';
 import type { Admission, TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
+import type { PurgedTask } from '../store/task-store.js';
 import type { Batch } from './batch.js';
 import { findFamily, joinFamily, namedTasks } from './family-admission.js';
 import type { RecordUnit } from './unit.js';
@@ -19,7 +25,12 @@ export type SubmitAnswer =
   | { readonly kind: 'created'; readonly record: TaskRecord; readonly sequence: number }
   /** The key was seen before with the same application; policy that differs was ignored. */
   | { readonly kind: 'replayed'; readonly record: TaskRecord; readonly ignoredPolicyFields: readonly string[] }
+  /** The same, of a task that was purged: its name is all that is left. */
+  | { readonly kind: 'purged'; readonly task: PurgedTask }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** The task that a name leads to, or what is left of it. */
+export type Found = { readonly kind: 'task'; readonly record: TaskRecord } | PurgedTask;
 
 export interface SubmitContext {
   readonly newId: () => string;
@@ -75,7 +86,9 @@ export class SubmitWork implements Work {
   /** The batch admits this very key. An id that is taken is for the store to say: it looks at keys first. */
   private join(holder: RecordUnit): void {
     const { record } = holder.draft;
-    holder.answer(this, (commit) => this.settle(compare(this.submission, commit?.record ?? record)));
+    holder.answer(this, (commit) =>
+      this.settle(compare(this.submission, { kind: 'task', record: commit?.record ?? record })),
+    );
   }
 
   lost(verdict: Exclude<PlanVerdict, { kind: 'committed' }>): 'retry' | 'answered' {
@@ -92,7 +105,7 @@ export class SubmitWork implements Work {
   }
 
   /** The task that holds the key, as read after the store said so. */
-  resolve(original: TaskRecord): void {
+  resolve(original: Found): void {
     this.settle(compare(this.submission, original));
   }
 
@@ -109,18 +122,32 @@ function withParent(submission: Submission, found: TaskRecord | null): Submissio
   return { ...submission, policy: { ...policy, parent: { ...parent, generationId: found.generationId } } };
 }
 
-function compare(submission: Submission, original: TaskRecord): SubmitAnswer {
-  const { admission } = original;
-  if (admission.applicationHash === submission.applicationHash) {
-    const ignoredPolicyFields = policyDifferences(admission.policy, submission.policy);
-    return { kind: 'replayed', record: original, ignoredPolicyFields };
+function compare(submission: Submission, original: Found): SubmitAnswer {
+  const { application, applicationHash, policy } = submission;
+  if (original.kind === 'purged') {
+    const { taskId, tombstone } = original;
+    if (tombstone.applicationHash === applicationHash) return { kind: 'purged', task: original };
+    const hashes = applicationFieldHashes(application);
+    return keyTaken(submission, taskId, applicationDifferenceByHash(tombstone.fieldHashes, hashes));
   }
-  const { pointers, truncated } = applicationDifference(admission.application, submission.application);
+  const { record } = original;
+  const { admission } = record;
+  if (admission.applicationHash === applicationHash) {
+    return { kind: 'replayed', record, ignoredPolicyFields: policyDifferences(admission.policy, policy) };
+  }
+  return keyTaken(submission, admission.taskId, applicationDifference(admission.application, application));
+}
+
+function keyTaken(
+  { idempotencyKey }: Submission,
+  taskId: string,
+  { pointers, truncated }: ApplicationDifference,
+): SubmitAnswer {
   return {
     kind: 'refused',
     refusal: refuse('IDEMPOTENCY_CONFLICT', 'this idempotency key was admitted with another application', {
-      idempotency_key: submission.idempotencyKey,
-      task_id: admission.taskId,
+      idempotency_key: idempotencyKey,
+      task_id: taskId,
       pointers: JSON.stringify(pointers),
       truncated: String(truncated),
     }),

@@ -1,13 +1,14 @@
 /**
  * Units: what one transaction keeps or drops as a whole. Every decision on the same record within a batch builds on
  * the one before and joins its unit, so a chain (submitted + claimed, accepted + started + completed) is one record
- * write. When a unit loses, each of its works is judged afresh. A session write, and what is written
- * of families alone, are units of their own.
+ * write. When a unit loses, each of its works is judged afresh. A session write, what is written of
+ * families alone, a purge and an operation are units of their own.
  */
 import { Draft } from '../kernel/draft.js';
 import { type ClosedEdge, linksOf, propagationOf } from './family-links.js';
 import { placementIndex } from './placement-index.js';
 import type { TaskRecord } from '../kernel/record.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
 import { routeKeyOf } from '../kernel/placement.js';
 import type {
   CommitPlan,
@@ -20,6 +21,7 @@ import type {
   SessionWrite,
 } from '../store/commit-plan.js';
 import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
+import type { OperationWrite, PurgeWrite } from '../store/purge-rows.js';
 import type { Committed } from './publisher.js';
 import type { RepairUnit } from './repair-unit.js';
 import { Answers } from './unit-answers.js';
@@ -37,7 +39,7 @@ const NOTHING: CommitPlan = {
 const NO_EDGES: EdgeOpened[] = [];
 const NO_CLOSED: ClosedEdge[] = [];
 
-export type Unit = RecordUnit | SessionUnit | LinksUnit | RepairUnit;
+export type Unit = RecordUnit | SessionUnit | LinksUnit | RepairUnit | PurgeUnit | OperationUnit;
 
 export class SessionUnit extends Answers {
   readonly kind = 'session';
@@ -64,6 +66,35 @@ export class LinksUnit extends Answers {
   }
 }
 
+/** Takes a task away, on what was read of it and of its parent. */
+export class PurgeUnit extends Answers {
+  readonly kind = 'purge';
+
+  constructor(
+    private readonly purge: PurgeWrite,
+    private readonly recordReads: readonly RecordRead[],
+  ) {
+    super();
+  }
+
+  plan(): CommitPlan {
+    return { ...NOTHING, recordReads: this.recordReads, purge: this.purge };
+  }
+}
+
+/** Keeps the answer to an operator's call that concerns no single task. */
+export class OperationUnit extends Answers {
+  readonly kind = 'operation';
+
+  constructor(private readonly operation: OperationWrite) {
+    super();
+  }
+
+  plan(): CommitPlan {
+    return { ...NOTHING, operations: [this.operation] };
+  }
+}
+
 export class RecordUnit extends Answers {
   readonly kind = 'record';
   /** Another decision of the batch rests on it as it is. */
@@ -80,12 +111,14 @@ export class RecordUnit extends Answers {
     readonly draft: Draft,
     /** The record that the decisions started from; null when the unit admits it. */
     readonly base: TaskRecord | null,
+    private readonly idIsFresh = false,
   ) {
     super();
   }
 
-  static admitting(draft: Draft): RecordUnit {
-    return new RecordUnit(draft, null);
+  /** `idIsFresh`: its id was made for it. */
+  static admitting(draft: Draft, idIsFresh: boolean): RecordUnit {
+    return new RecordUnit(draft, null, idIsFresh);
   }
 
   static changing(record: TaskRecord, now: number): RecordUnit {
@@ -153,8 +186,8 @@ export class RecordUnit extends Answers {
   }
 
   /** The finished plan, or null when nothing is to be written. */
-  plan(): CommitPlan | null {
-    const write = this.recordWrite();
+  plan(retention?: RetentionDefaults): CommitPlan | null {
+    const write = this.recordWrite(retention);
     const { draft, base, opened, closed } = this;
     const counts = write === null && closed.length > 0;
     if (write === null && this.ledger.length === 0 && this.diagnostics.length === 0 && !counts) return null;
@@ -198,14 +231,16 @@ export class RecordUnit extends Answers {
     };
   }
 
-  private recordWrite(): RecordWrite | null {
-    const { draft, base } = this;
+  private recordWrite(retention: RetentionDefaults | undefined): RecordWrite | null {
+    const { draft, base, idIsFresh } = this;
     if (draft.events.length === 0) return null;
     const { record, events } = draft;
-    const index = placementIndex(record);
+    const index = placementIndex(record, retention);
     if (base === null) {
       const { admission } = record;
-      return { kind: 'insert', admission, routeKey: routeKeyOf(admission), record, index, events };
+      const routeKey = routeKeyOf(admission);
+      const insert = { kind: 'insert', admission, routeKey, record, index, events } as const;
+      return idIsFresh ? { ...insert, idIsFresh } : insert;
     }
     return { kind: 'update', taskId: record.admission.taskId, baseVersion: base.lastEvent, record, index, events };
   }

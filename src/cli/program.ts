@@ -14,6 +14,7 @@ import { addExplain } from './commands/explain.js';
 import { addGet } from './commands/get.js';
 import { addHealth } from './commands/health.js';
 import { addList } from './commands/list.js';
+import { addPurge } from './commands/purge.js';
 import { addRepair } from './commands/repair.js';
 import { addResume } from './commands/resume.js';
 import { addServe } from './commands/serve.js';
@@ -80,6 +81,7 @@ export function createProgram(host: CommandHost): Command {
   addDev(program, host);
   addDemo(program, host);
   addHealth(program, host);
+  addPurge(program, host);
   addVerify(program, host);
   addRepair(program, host);
   return program;

@@ -49,6 +49,7 @@ export function loadConfig(sources: ConfigSources = {}): ServerConfig {
     keepaliveTimeoutMs: value('keepaliveTimeoutMs'),
     cacheMib: value('cacheMib'),
     chainKeyFile: value('chainKeyFile'),
+    retention: value('retention'),
   };
 }
 

@@ -3,8 +3,19 @@
  * `serve --help`, the environment, the file and the documentation are all read from this table.
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
-import { type ReadOption, readChoice, readHostPort, readList, readOptionalText, readSpan, readText, readWhole } from './option-values.js';
+import { readRetention } from './retention-option.js';
+import {
+  type ReadOption,
+  readChoice,
+  readHostPort,
+  readList,
+  readOptionalText,
+  readSpan,
+  readText,
+  readWhole,
+} from './option-values.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */
@@ -24,6 +35,8 @@ export interface ServerConfig {
   readonly cacheMib: number;
   /** A file with the key of the hash chains; null: they are made without one. */
   readonly chainKeyFile: string | null;
+  /** Of tasks that name none of their own, by how they ended. */
+  readonly retention: RetentionDefaults;
 }
 
 export interface OptionSpec<Value> {
@@ -128,6 +141,15 @@ export const OPTIONS: OptionTable = {
       'A file with the secret key of the hash chains, at least 32 bytes; for the whole life of a store, or never',
     ),
     read: readOptionalText,
+  },
+  retention: {
+    ...named(
+      'retention',
+      '<spans>',
+      'never',
+      'How long finished tasks are kept that name no retention of their own: never, 30d, or by status 30d,failed=90d',
+    ),
+    read: readRetention,
   },
 };
 

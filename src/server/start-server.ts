@@ -20,7 +20,9 @@ import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
 import type { TaskStore } from '../store/task-store.js';
 import { Propagation } from '../timers/propagation.js';
+import { Purging } from '../timers/purging.js';
 import { TaskTimers } from '../timers/task-timers.js';
+import { CursorMint } from '../wire/cursor.js';
 import { TokenMint } from '../wire/opaque-token.js';
 import { CallFailures } from './call-failures.js';
 import { bindService } from './grpc-binding.js';
@@ -81,6 +83,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
     await parts.dispatcher.start();
     parts.timers.start();
     parts.propagation.start();
+    parts.purging.start();
     port = await listen(parts.server, config.listen);
   } catch (error) {
     // What goes wrong in the stop is in the log; the caller is told why there is no server.
@@ -114,6 +117,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     random: options.random ?? systemRandom,
     acceptTimeoutMs: config.acceptTimeoutMs,
     cacheBytes: config.cacheMib * 1_048_576,
+    retention: config.retention,
     onFatal,
     onDefect,
   });
@@ -121,13 +125,19 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   const dispatcher = new Dispatcher({ authority, quiet, onError: onDefect });
   const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
   const propagation = new Propagation(authority, onDefect);
+  const purging = new Purging({
+    authority,
+    onError: onDefect,
+    onPurged: (purged) => log.info({ purged }, 'tasks whose retention is over were purged'),
+  });
   const feed = new TaskFeed(authority);
   const tokens = new TokenMint(await store.secret());
+  const cursors = new CursorMint(tokens, await store.incarnation());
 
   const server = new Server(grpcLimits(config));
   const failures = new CallFailures(log);
   const health = new Health([TaskService.typeName, WorkerService.typeName, AdminService.typeName]);
-  const tasks = taskService({ authority, dispatcher, kinds, feed, tokens, onDefect });
+  const tasks = taskService({ authority, dispatcher, kinds, feed, tokens, cursors, onDefect });
   bindService(server, TaskService, tasks, failures);
   const streams = new WorkStreams({
     authority,
@@ -138,11 +148,26 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     onDrained: (details) => log.info(details, 'sessions drain by request'),
   });
   bindService(server, WorkerService, streams.handlers(), failures);
-  bindService(server, AdminService, adminService({ authority, quiet, tokens }), failures);
+  const onPurged = (details: Readonly<Record<string, unknown>>): void => log.info(details, 'purged by request');
+  bindService(server, AdminService, adminService({ authority, quiet, tokens, onPurged }), failures);
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService, AdminService]);
 
-  return { log, clock, server, health, dispatcher, streams, timers, propagation, quiet, feed, authority, store };
+  return {
+    log,
+    clock,
+    server,
+    health,
+    dispatcher,
+    streams,
+    timers,
+    propagation,
+    purging,
+    quiet,
+    feed,
+    authority,
+    store,
+  };
 }
 
 /** A store that was opened is closed again when nothing comes of it. */

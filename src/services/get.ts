@@ -1,10 +1,11 @@
 /**
- * Get: one task as the store has it now, by either of its names (task_service.proto).
+ * Get: one task as the store has it now, by either of its names; of a purged one the stub (task_service.proto).
  */
 import type { Authority } from '../authority/authority.js';
 import type { GetRequest, GetResponseSchema } from '../gen/reeve/v1/task_service_pb.js';
 import { views } from '../wire/enum-tables.js';
 import type { Fields } from '../wire/message-fields.js';
+import { purgedMessage } from '../wire/purged-task-codec.js';
 import { namedTask } from './task-names.js';
 import { type TaskViews, valueOf } from './task-views.js';
 
@@ -17,6 +18,7 @@ export class Gets {
   async get(request: GetRequest): Promise<Fields<typeof GetResponseSchema>> {
     const view = views.readOr('view', request.view, 'basic' as const);
     const taskId = await namedTask(this.authority, request);
-    return { task: await this.views.show(valueOf(await this.authority.get(taskId)), view) };
+    const found = valueOf(await this.authority.find(taskId));
+    return { task: found.kind === 'task' ? await this.views.show(found.record, view) : purgedMessage(found.tombstone) };
   }
 }

@@ -6,12 +6,13 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import type { Authority } from '../authority/authority.js';
 import { EventSchema } from '../gen/reeve/v1/event_pb.js';
 import type { ListEventsRequest, ListEventsResponseSchema } from '../gen/reeve/v1/task_service_pb.js';
+import { taskPurged } from '../kernel/tombstone.js';
 import { diagnosticMessage } from '../wire/diagnostic-codec.js';
 import { eventMessage } from '../wire/event-codec.js';
 import { MAX_FRAME_BYTES } from '../wire/frame-limits.js';
 import { readPageSize } from '../wire/list-codec.js';
 import type { Fields } from '../wire/message-fields.js';
-import { malformedField } from '../wire/refusal-error.js';
+import { RefusalError, malformedField } from '../wire/refusal-error.js';
 import { requiredTaskId } from '../wire/transition-codec.js';
 import { valueOf } from './task-views.js';
 
@@ -29,9 +30,11 @@ export class EventLists {
     const pageSize = readPageSize(request.pageSize);
     const after = Number(request.afterEventNumber);
     if (!Number.isSafeInteger(after) || after < 0) throw malformedField('after_event_number', 'must be 0 or more');
-    const { admission } = valueOf(await this.authority.get(taskId));
+    const { admission, lastEvent } = valueOf(await this.authority.get(taskId));
     // One more than asked for tells whether there are more.
     const page = valueOf(await this.authority.history(taskId, after, pageSize + 1, MAX_FRAME_BYTES));
+    // The whole history is there, or none of it: what is missing was purged since the record was read.
+    if (page.length === 0 && after < lastEvent) throw new RefusalError(taskPurged(taskId));
     const events: ReturnType<typeof create<typeof EventSchema>>[] = [];
     let room = MAX_FRAME_BYTES;
     let last = after;
@@ -45,12 +48,13 @@ export class EventLists {
       }
       last = event.number;
     }
-    const hasMore = await this.hasMore(taskId, last, page.at(-1)?.event.number ?? after);
+    const lastRead = Math.max(page.at(-1)?.event.number ?? after, lastEvent);
+    const hasMore = await this.hasMore(taskId, last, lastRead);
     const diagnostics = !hasMore && request.includeDiagnostics ? await this.diagnostics(taskId) : [];
     return { events, hasMore, diagnostics };
   }
 
-  /** The page of the store is bounded in bytes too, so its end is not the end of the history. */
+  /** The page of the store is bounded in bytes too, and the history goes on: neither its end nor the record's is the end. */
   private async hasMore(taskId: string, last: number, lastRead: number): Promise<boolean> {
     if (last < lastRead) return true;
     return valueOf(await this.authority.history(taskId, last, 1, 1)).length > 0;

@@ -16,11 +16,13 @@ import { SubmitOutcome } from '../gen/reeve/v1/task_service_pb.js';
 import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import type { Submission } from '../kernel/admission/submission.js';
 import { transitionId } from '../kernel/event.js';
+import type { PurgedTask } from '../store/task-store.js';
 import { type View, views } from '../wire/enum-tables.js';
 import { eventRefMessage } from '../wire/event-codec.js';
 import type { Fields } from '../wire/message-fields.js';
 import { RefusalError, malformedField } from '../wire/refusal-error.js';
 import { refusalMessage } from '../wire/refusal-message.js';
+import { purgedMessage } from '../wire/purged-task-codec.js';
 import { type SubmissionOrigin, readSubmission } from '../wire/submission-codec.js';
 import type { CallContext } from './call.js';
 import { type LeaseExpiries, type TaskViews, valueOf } from './task-views.js';
@@ -36,6 +38,7 @@ const TASK_OVERHEAD_BYTES = 1_500;
 export type SubmissionName = Pick<SubmitRequest, 'namespace' | 'idempotencyKey'>;
 
 export type AcceptedAnswer = Exclude<SubmitAnswer, { readonly kind: 'refused' }>;
+type StandingAnswer = Exclude<AcceptedAnswer, { readonly kind: 'purged' }>;
 
 export class Submissions {
   constructor(
@@ -81,6 +84,7 @@ export class Submissions {
     view: View,
     leases?: LeaseExpiries,
   ): Promise<Fields<typeof SubmitResponseSchema>> {
+    if (answer.kind === 'purged') return purgedResponse(answer.task);
     const { record } = answer;
     const { taskId } = record.admission;
     return {
@@ -123,7 +127,7 @@ export class Submissions {
   }
 
   /** The sequence of the admission: at hand for a new task, in the history for a known one. */
-  private async admissionSequence(answer: AcceptedAnswer): Promise<number> {
+  private async admissionSequence(answer: StandingAnswer): Promise<number> {
     if (answer.kind === 'created') return answer.sequence;
     const first = valueOf(await this.authority.event(answer.record.admission.taskId, 1));
     return first?.sequence ?? 0;
@@ -139,8 +143,18 @@ export function checkCount(field: string, count: number): void {
     throw malformedField(field, `must not be more than ${MAX_SUBMISSIONS_PER_CALL}`);
 }
 
+/** The stub of a task that was purged, the same in every view, and its admission as it was. */
+function purgedResponse({ taskId, tombstone, firstSequence }: PurgedTask): Fields<typeof SubmitResponseSchema> {
+  return {
+    task: purgedMessage(tombstone),
+    outcome: SubmitOutcome.REPLAYED,
+    transitionId: transitionId(taskId, 1),
+    event: eventRefMessage(taskId, 1, firstSequence),
+  };
+}
+
 function textBytes(answer: AcceptedAnswer, view: View): number {
-  if (view === 'name') return 0;
+  if (view === 'name' || answer.kind === 'purged') return 0;
   const { labels, description } = answer.record.policy;
   const policyBytes = JSON.stringify(labels).length + (description?.length ?? 0);
   // A known task may also have a result, a checkpoint and an input, each as large as one message may be.

@@ -1,5 +1,5 @@
 /**
- * Commits by task: one subscription to the authority, many listeners, each told of its own task only.
+ * Commits by task: one subscription to the authority, many listeners, each told of its own task only, or of all.
  * Told after the commit and in its order. A listener must be quick and must not throw.
  */
 import type { Authority } from '../authority/authority.js';
@@ -9,10 +9,12 @@ export type TaskListener = (commit: Committed) => void;
 
 export class TaskFeed {
   private readonly listeners = new Map<string, Set<TaskListener>>();
+  private readonly ofAll = new Set<TaskListener>();
   private readonly unsubscribe: () => void;
 
   constructor(authority: Authority) {
     this.unsubscribe = authority.subscribe((commit) => {
+      for (const listener of this.ofAll) listener(commit);
       if (this.listeners.size === 0) return;
       const interested = this.listeners.get(commit.taskId);
       if (interested !== undefined) for (const listener of interested) listener(commit);
@@ -27,8 +29,14 @@ export class TaskFeed {
     return () => this.unfollow(taskId, listener);
   }
 
+  followAll(listener: TaskListener): () => void {
+    this.ofAll.add(listener);
+    return () => void this.ofAll.delete(listener);
+  }
+
   close(): void {
     this.unsubscribe();
+    this.ofAll.clear();
     this.listeners.clear();
   }
 

@@ -5,6 +5,7 @@ import type { Authority } from '../authority/authority.js';
 import type { Dispatcher } from '../dispatcher/dispatcher.js';
 import type { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
+import type { CursorMint } from '../wire/cursor.js';
 import type { TokenMint } from '../wire/opaque-token.js';
 import type { Handlers } from './call.js';
 import { CancelBatches } from './cancel-batch.js';
@@ -31,6 +32,7 @@ export interface TaskServiceContext {
   readonly kinds: ActionKindRegistry;
   readonly feed: TaskFeed;
   readonly tokens: TokenMint;
+  readonly cursors: CursorMint;
   readonly onDefect: (error: unknown) => void;
 }
 

@@ -147,7 +147,7 @@ export class VerdictOutbox {
 
 function largestBytes({ answer, view, idempotencyKey, namespace }: Judged): number {
   const named = NAME_BYTES + idempotencyKey.length + namespace.length;
-  if (answer.kind === 'refused' || view === 'name') return named;
+  if (answer.kind === 'refused' || answer.kind === 'purged' || view === 'name') return named;
   if (view === 'basic') return named + BASIC_BYTES;
   const { argsJson } = answer.record.admission.application;
   return named + (answer.kind === 'created' ? BASIC_BYTES + argsJson.length : FULL_BYTES);

@@ -8,6 +8,7 @@ import type { Admission, TaskRecord } from '../kernel/record.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
 import type { Link } from './history-chain.js';
+import type { OperationWrite, PurgeWrite } from './purge-rows.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -22,6 +23,9 @@ export interface CommitPlan {
   readonly links?: readonly LinkWrite[];
   /** Records that are overwritten as an operator said; absent but for a repair. */
   readonly repairs?: readonly RepairWrite[];
+  /** Takes one task away; then the plan writes nothing else. Absent for nearly every plan, as are operations. */
+  readonly purge?: PurgeWrite;
+  readonly operations?: readonly OperationWrite[];
 }
 
 export interface RecordRead {
@@ -43,13 +47,17 @@ export interface RecordIndex {
   readonly readyOrder: number | null;
   readonly nextDueAt: number | null;
   readonly leaseSession: string | null;
+  /** Epoch ms from which the task may be purged. */
+  readonly purgeAt: number | null;
 }
 
-/** A new record: its key and its task id must both be free. */
+/** A new record: its key and its task id must both be free, also of purged tasks. */
 export interface RecordInsert {
   readonly kind: 'insert';
   readonly admission: Admission;
   readonly routeKey: string;
+  /** The id was made for this task: it need not be looked for among those of purged ones. */
+  readonly idIsFresh?: true;
   readonly record: TaskRecord;
   readonly index: RecordIndex;
   readonly events: readonly TaskEvent[];
@@ -128,7 +136,7 @@ export type SessionWrite =
   /** Ends a session of this attachment at once, whatever its expiry. */
   | { readonly kind: 'end'; readonly sessionId: string; readonly attachment: number };
 
-/** The original answer to a keyed intent, kept for ever beside its task. */
+/** The original answer to a keyed intent, kept as long as its task is. */
 export interface LedgerEntry {
   readonly taskId: string;
   readonly intentKey: string;
@@ -156,7 +164,7 @@ export type PlanVerdict =
   | { readonly kind: 'committed'; readonly firstSequences: readonly number[]; readonly links: readonly Link[] }
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
-  /** The (namespace, key) of an insert is taken by this task. */
+  /** The (namespace, key) of an insert is taken by this task, if only by a purged one. */
   | { readonly kind: 'duplicate'; readonly taskId: string }
   | { readonly kind: 'task_id_taken'; readonly taskId: string }
   /** A ledger key is taken; `original` is what stands there. */

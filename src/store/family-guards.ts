@@ -12,6 +12,10 @@ export interface FamilyView {
   counts(taskId: string): FamilyCounts;
   /** The event number of the fact that waits to be told; null when there is none. */
   propagationOf(taskId: string, generation: number): number | null;
+  /** Whether a task waits for any generation of this one. */
+  isAwaited(taskId: string): boolean;
+  /** Whether a fact of any generation is still to be told. */
+  hasNews(taskId: string): boolean;
 }
 
 /** The task about which the plan is mistaken, or null when all holds. */
@@ -21,6 +25,12 @@ export function brokenLink(links: readonly LinkWrite[], view: FamilyView): strin
     if (broken !== null) return broken;
   }
   return null;
+}
+
+/** Whether a task that is over is still needed: by what lives under it, waits for it, or is to hear of it. */
+export function isNeeded(taskId: string, view: FamilyView): boolean {
+  const { liveChildren, unsatisfied } = view.counts(taskId);
+  return liveChildren !== 0 || unsatisfied !== 0 || view.isAwaited(taskId) || view.hasNews(taskId);
 }
 
 function brokenBy(link: LinkWrite, links: readonly LinkWrite[], view: FamilyView): string | null {

@@ -7,8 +7,12 @@ import type { StoredEvent } from './task-store.js';
 /** Roughly what an event takes beside its payloads. */
 const EVENT_OVERHEAD_BYTES = 256;
 
-export function historyPage(events: Iterable<StoredEvent>, limit: number, maxBytes: number): readonly StoredEvent[] {
-  const page: StoredEvent[] = [];
+export function historyPage<Event extends StoredEvent>(
+  events: Iterable<Event>,
+  limit: number,
+  maxBytes: number,
+): readonly Event[] {
+  const page: Event[] = [];
   let bytes = 0;
   for (const event of events) {
     bytes += EVENT_OVERHEAD_BYTES + payloadBytes(event);

@@ -19,6 +19,7 @@ function assertPlan(plan: CommitPlan): void {
       'takes a key',
     );
   }
+  if (plan.purge !== undefined && plan.records.length > 0) throw new Error('a plan that purges writes a record');
   if (plan.sessions.length > 1) assertDistinct(plan.sessions.map(sessionIdOf), 'writes a session');
   if (plan.ledger.length > 1) {
     assertDistinct(

@@ -8,10 +8,14 @@ import type { Link } from './history-chain.js';
 import { decodeEvents } from './history-codec.js';
 import { decodeRecord } from './record-codec.js';
 import { StoreError } from './store-error.js';
-import type { StoredEvent, StoredTask } from './task-store.js';
+import type { PurgedTask, StoredEvent, StoredTask } from './task-store.js';
+import { decodeTombstone } from './tombstone-codec.js';
 
 /** Order, task id, version, number of the last event in the history, record, admission. */
 export type TaskRow = readonly [number, string, number, number | null, string, string | null];
+
+/** Order, task id, first sequence, tombstone. */
+export type TombstoneRow = readonly [number, string, number, string];
 
 /** First sequence, number of the last event, events, link; null for a commit from before there were links. */
 export type HistoryRow = readonly [number, number, string, Link | null];
@@ -30,6 +34,14 @@ export function taskOfRow(row: TaskRow, args: 'with_args' | 'without_args' = 'wi
     : { kind: 'damaged', taskId, order, detail: read.detail };
 }
 
+/** A tombstone that cannot be read is a damaged task: its name is not free, and nothing else is known of it. */
+export function purgedOfRow([order, taskId, firstSequence, stored]: TombstoneRow): PurgedTask | StoredTask {
+  const tombstone = decoded(() => decodeTombstone(taskId, textOf(stored, 'tombstone')));
+  return tombstone.ok
+    ? { kind: 'purged', taskId, order, tombstone: tombstone.value, firstSequence }
+    : { kind: 'damaged', taskId, order, detail: tombstone.detail };
+}
+
 /** About what a row weighs on its way between threads, in bytes. */
 export function weightOfRow([, , , , record, admission]: TaskRow): number {
   return record.length + (admission?.length ?? 0);
@@ -46,7 +58,10 @@ export function* eventsOfRows(
   }
 }
 
-export function eventsOfRow(taskId: string, [firstSequence, lastNumber, row, link]: HistoryRow): readonly StoredEvent[] {
+export function eventsOfRow(
+  taskId: string,
+  [firstSequence, lastNumber, row, link]: HistoryRow,
+): readonly StoredEvent[] {
   const read = decoded(() => decodeEvents(textOf(row, 'history row'), lastNumber));
   if (!read.ok) throw new StoreError('damaged', `history of ${taskId}: ${read.detail}`);
   return read.value.map((event, index) => ({ sequence: firstSequence + index, taskId, event, link }));

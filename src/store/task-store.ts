@@ -7,9 +7,12 @@ import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { AuditPage, AuditQuery, HistoryStretch } from './audit-rows.js';
+import type { Tombstone } from '../kernel/tombstone.js';
+import type { EventBounds, EventPage, EventScope } from './event-pages.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
 import type { Link } from './history-chain.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
+import type { OperationEntry, PurgeableTask } from './purge-rows.js';
 import type { StoreError } from './store-error.js';
 
 /** A record as it was read, or the fact that what is stored cannot be trusted. */
@@ -17,6 +20,16 @@ export type StoredTask =
   | { readonly kind: 'task'; readonly taskId: string; readonly order: number; readonly record: TaskRecord }
   /** Fails its schema, or does not match its last event. Only this task is refused; all others go on. */
   | { readonly kind: 'damaged'; readonly taskId: string; readonly order: number; readonly detail: string };
+
+/** What is left of a task that was purged. */
+export interface PurgedTask {
+  readonly kind: 'purged';
+  readonly taskId: string;
+  readonly order: number;
+  readonly tombstone: Tombstone;
+  /** The sequence that its admission had. */
+  readonly firstSequence: number;
+}
 
 /** A committed event with its place in the order of the whole store. */
 export interface StoredEvent {
@@ -100,10 +113,11 @@ export interface TaskStore {
   outcomeOf(batch: CommitBatch): Promise<readonly PlanVerdict[] | null>;
 
   /**
-   * By task id, in the order asked; null where there is none. Sees every commit answered before the call. However many
-   * are asked for, no single step of reading them handles more than a few MiB.
+   * By task id, in the order asked; null where there never was one. Sees every commit answered before the call. However
+   * many are asked for, no single step of reading them handles more than a few MiB.
    */
-  loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]>;
+  loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | PurgedTask | null)[]>;
+  /** Also that of a purged task: a key names its task for ever. */
   findTaskId(namespace: string, idempotencyKey: string): Promise<string | null>;
   findLedgerEntry(taskId: string, intentKey: string): Promise<LedgerEntry | null>;
 
@@ -115,6 +129,13 @@ export interface TaskStore {
 
   /** One event by its number; null when there is none. */
   readEvent(taskId: string, eventNumber: number): Promise<StoredEvent | null>;
+
+  /**
+   * Events in scope with sequences above `after`, ascending: at most `limit` and about `maxBytes`, at least one if a row
+   * that is looked at has any. Horizon and events are of one moment.
+   */
+  readEvents(scope: EventScope, after: number, limit: number, maxBytes: number): Promise<EventPage>;
+  eventBounds(): Promise<EventBounds>;
 
   /** What stale workers said of this task, by epoch and then as it came; at most MAX_DIAGNOSTICS_PER_EPOCH per epoch. */
   readDiagnostics(taskId: string, limit: number): Promise<readonly Diagnostic[]>;
@@ -134,6 +155,14 @@ export interface TaskStore {
   dueTasks(now: number, after: DueTask | null, limit: number): Promise<readonly DueTask[]>;
   /** The earliest timer of any task in epoch ms; null when none runs. */
   earliestTimer(): Promise<number | null>;
+
+  /** Finished tasks that may go at `now` (epoch ms), longest due first, strictly after the position given. */
+  purgeable(now: number, after: PurgeableTask | null, limit: number): Promise<readonly PurgeableTask[]>;
+  /** Removes a bounded part of what purged tasks left behind; whether there is more. Throws StoreError `unavailable`. */
+  sweepPurged(): Promise<boolean>;
+  /** Whether anything lives under this task, waits for it or is still to hear of it: what would keep it from a purge. */
+  isNeeded(taskId: string): Promise<boolean>;
+  findOperation(key: string): Promise<OperationEntry | null>;
 
   loadSession(sessionId: string): Promise<SessionRow | null>;
   /** Sessions not gone, all of them if `expiredBefore` is null, else those with `expiresAt` strictly below it. */
@@ -170,6 +199,8 @@ export interface TaskStore {
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;
+  /** Made with the store; another one when the store is restored or copied, so that a cursor tells whose it is. */
+  incarnation(): Promise<string>;
 
   /**
    * The listener is told once when the store must not be used any more, whether or not anybody asks it anything then;

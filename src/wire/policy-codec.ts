@@ -25,8 +25,6 @@ const NO_POLICY: TaskPolicyInput = {};
 /** Throws MALFORMED for what is not well-formed, UNSUPPORTED for what is not served. `field` leads to the policy. */
 export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskPolicyInput {
   if (policy === undefined) return NO_POLICY;
-  // Nothing purges yet, and a promise to forget is not to be broken silently.
-  if (policy.retention !== undefined) throw unsupportedField(`${field}.retention`);
   if (policy.concurrencyKey !== undefined) throw unsupportedField(`${field}.concurrency_key`);
   const span = (name: string, duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(`${field}.${name}`, duration);
@@ -41,6 +39,7 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
     notBeforeAtMs: notBefore === undefined ? undefined : Math.max(0, timestampMs(`${field}.not_before`, notBefore)),
     attemptTimeoutMs: span('attempt_timeout', policy.attemptTimeout),
     progressTimeoutMs: span('progress_timeout', policy.progressTimeout),
+    retentionMs: span('retention', policy.retention),
     parent: policy.parent === undefined ? undefined : readParent(`${field}.parent`, policy.parent),
     dependsOn: readDependencies(`${field}.depends_on`, policy.dependsOn),
     onUnsatisfied: unsatisfied.readOr(`${field}.on_unsatisfied`, policy.onUnsatisfied ?? 0, undefined),

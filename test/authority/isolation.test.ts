@@ -220,7 +220,7 @@ describe('what waits', () => {
     const held = world.probe.hold();
     const first = world.submit('first');
     await held;
-    const counts = { created: 0, refused: 0, replayed: 0 };
+    const counts = { created: 0, refused: 0, replayed: 0, purged: 0 };
     const one = submission('one');
     const count = ({ kind }: SubmitAnswer): void => void (counts[kind] += 1);
     for (let n = 0; n < MAX_WAITING_WORKS; n++)
@@ -230,7 +230,7 @@ describe('what waits', () => {
       kind: 'refused',
       refusal: { reason: 'OVERLOADED', metadata: { retry_after_ms: '250' } },
     });
-    expect(counts).toEqual({ created: 0, refused: 0, replayed: 0 });
+    expect(counts).toEqual({ created: 0, refused: 0, replayed: 0, purged: 0 });
     world.probe.release();
     await first;
     await world.authority.stop();

@@ -9,7 +9,7 @@ import { World } from '../support/world.js';
 
 function idOf(answer: SubmitAnswer): string {
   if (answer.kind === 'refused') throw new Error(answer.refusal.reason);
-  return answer.record.admission.taskId;
+  return answer.kind === 'purged' ? answer.task.taskId : answer.record.admission.taskId;
 }
 
 function reasonOf(answer: SubmitAnswer): string {

@@ -17,6 +17,9 @@ export const lifecycleTables = [
   'dependencies',
   'family_counts',
   'propagations',
+  'tombstones',
+  'purging',
+  'operations',
 ];
 
 const adapterFile = /^src\/store\/[^/]+\/.+/;

@@ -10,10 +10,12 @@ import { Draft } from '../../src/kernel/draft.js';
 import type { WorkerSaying } from '../../src/kernel/intent.js';
 import { readyOrder, routeKeyOf } from '../../src/kernel/placement.js';
 import type { Admission, TaskRecord } from '../../src/kernel/record.js';
+import { KEEP_FOR_EVER, purgeAt } from '../../src/kernel/retention.js';
 import { nextDueAt } from '../../src/kernel/timers.js';
 import { judgeReport } from '../../src/kernel/worker-report.js';
+import { tombstoneOf } from '../../src/kernel/tombstone.js';
 import type { AuditedTask } from '../../src/store/audit-rows.js';
-import type { CommitPlan, RecordIndex, SessionRow } from '../../src/store/commit-plan.js';
+import type { CommitPlan, RecordIndex, RecordRead, SessionRow } from '../../src/store/commit-plan.js';
 
 export const NOW = 1_800_000_000_000;
 
@@ -40,6 +42,7 @@ export function joined(...plans: readonly CommitPlan[]): CommitPlan {
     ledger: plans.flatMap((plan) => plan.ledger),
     diagnostics: plans.flatMap((plan) => plan.diagnostics),
     links: plans.flatMap((plan) => plan.links ?? []),
+    ...plans.map(({ purge }) => (purge === undefined ? {} : { purge })).reduce((all, one) => ({ ...all, ...one }), {}),
   };
 }
 
@@ -75,6 +78,7 @@ export interface TaskShape {
   readonly at?: number;
   readonly notBeforeAt?: number;
   readonly parent?: ParentLink;
+  readonly retentionMs?: number;
 }
 
 let made = 0;
@@ -98,7 +102,8 @@ export function submitted(shape: TaskShape = {}): Step {
 
 function admissionOf(shape: TaskShape, taskId: string): Admission {
   const { labels = {}, priority = 0, startByMs = null } = shape;
-  const policy = resolvePolicy({ labels, priority, startByMs, parent: shape.parent });
+  const { parent, retentionMs } = shape;
+  const policy = resolvePolicy({ labels, priority, startByMs, parent, retentionMs });
   if (!policy.ok) throw new Error(JSON.stringify(policy.refusal));
   const application: Application = {
     actionKind: shape.kind ?? 'agent',
@@ -156,6 +161,13 @@ export function cancelled(record: TaskRecord): Step {
   return changed(record, (draft) => judge(draft, { kind: 'request_cancellation', graceMs: null, cause: PRODUCER }));
 }
 
+/** Takes a finished task away. */
+export function purgeOf(record: TaskRecord, recordReads: readonly RecordRead[] = []): CommitPlan {
+  const tombstone = tombstoneOf(record, NOW);
+  if (tombstone === null) throw new Error('the task lives');
+  return planOf({ recordReads, purge: { taskId: record.admission.taskId, version: record.lastEvent, tombstone } });
+}
+
 export function outputOf(outputJson: string): WorkerSaying {
   return { kind: 'output', output: { outputJson, binaryBase64: null, contentType: null, truncated: false } };
 }
@@ -180,6 +192,7 @@ function indexOf(record: TaskRecord): RecordIndex {
     readyOrder: readyOrder(record),
     nextDueAt: nextDueAt(record),
     leaseSession: record.lease?.sessionId ?? null,
+    purgeAt: purgeAt(record, KEEP_FOR_EVER),
   };
 }
 

@@ -5,7 +5,9 @@ import type { TaskStore } from '../../src/store/task-store.js';
 import { auditContract } from './audit-contract.js';
 import { commitContract } from './commit-contract.js';
 import { memoryEngine, sqliteEngine } from './engines.js';
+import { eventContract } from './event-contract.js';
 import { familyContract } from './family-contract.js';
+import { purgeContract } from './purge-contract.js';
 import { readContract } from './read-contract.js';
 import { sessionContract } from './session-contract.js';
 import { skewContract } from './skew-contract.js';
@@ -18,6 +20,8 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   sessions: sessionContract,
   reads: readContract,
   audits: auditContract,
+  purges: purgeContract,
+  'events of many tasks': eventContract,
 };
 
 describe.each([memoryEngine, sqliteEngine])('$name store', (engine) => {

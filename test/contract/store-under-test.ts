@@ -38,7 +38,7 @@ export async function committedOne(store: TaskStore, step: Step): Promise<TaskRe
 
 export async function recordOf(store: TaskStore, taskId: string): Promise<TaskRecord | null> {
   const [task] = await store.loadTasks([taskId]);
-  if (task === null || task === undefined) return null;
+  if (task === null || task === undefined || task.kind === 'purged') return null;
   if (task.kind === 'damaged') throw new Error(`${taskId} is damaged: ${task.detail}`);
   return task.record;
 }

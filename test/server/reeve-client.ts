@@ -17,9 +17,9 @@ import {
   RetryInfoSchema,
 } from '../../src/gen/google/rpc/error_details_pb.js';
 import { StatusSchema } from '../../src/gen/google/rpc/status_pb.js';
+import { AdminService } from '../../src/gen/reeve/v1/admin_service_pb.js';
 import { TaskService } from '../../src/gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../../src/gen/reeve/v1/worker_service_pb.js';
-import { AdminService } from '../../src/gen/reeve/v1/admin_service_pb.js';
 
 export interface Refused {
   readonly code: grpc.status;

@@ -198,8 +198,6 @@ describe('malformed submissions', () => {
 
   const later: readonly (readonly [string, Submission['policy']])[] = [
     ['policy.concurrency_key', { concurrencyKey: 'k' }],
-    ['policy.retention', { retention: { seconds: 86_400n } }],
-    ['policy.retention', { retention: {} }],
   ];
   it.each(later)('what is not served yet is said so: %s', async (field, policy) => {
     const refused = await refusal(submit(submission({ policy })));

@@ -183,18 +183,65 @@ describe('refusals of Watch', () => {
     }
   });
 
-  it('UNSUPPORTED scopes are named', async () => {
-    expect(await refused({ scope: { case: 'namespace', value: '' } })).toMatchObject({
-      code: 12,
-      metadata: { field: 'namespace' },
-    });
-    expect(await refused({ scope: { case: 'queue', value: {} } })).toMatchObject({
-      code: 12,
-      metadata: { field: 'queue' },
-    });
-    expect(await refused({ scope: { case: 'subtreeOf', value: 't' } })).toMatchObject({
-      code: 12,
-      metadata: { field: 'subtree_of' },
-    });
+  it('MALFORMED for a scope that is none', async () => {
+    expect(await refused({ scope: { case: undefined } })).toMatchObject({ code: 3, field: 'scope' });
+    expect(await refused({ scope: { case: 'namespace', value: 'No' } })).toMatchObject({ code: 3, field: 'namespace' });
+    const queue = { case: 'queue' as const, value: { queue: ' ' } };
+    expect(await refused({ scope: queue })).toMatchObject({ code: 3, field: 'queue.queue' });
+    expect(await refused({ scope: { case: 'subtreeOf', value: 'nobody' } })).toMatchObject({ code: 5 });
+  });
+});
+
+describe('Watch of many tasks', () => {
+  const many = (scope: Exclude<MessageInitShape<typeof WatchRequestSchema>['scope'], undefined>, more = {}): Watch =>
+    fixture.client.serverStream(tasks.watch, { scope, ...more });
+
+  /** Reads events until so many have come. */
+  async function take(stream: Watch, count: number): Promise<string[]> {
+    const told: string[] = [];
+    while (told.length < count) {
+      const next = await stream.next();
+      if (next === undefined) throw new Error('the watch ended');
+      if (next.item.case === 'event') told.push(`${next.item.value.taskId} ${String(next.item.value.eventNumber)}`);
+    }
+    return told;
+  }
+
+  it('follows a namespace and a queue, replayed and live, and goes on from a cursor', async () => {
+    const namespace = freshKey('watched').replaceAll(/[^a-z0-9-]/g, '-');
+    const one = (await submitted(fixture.client, { namespace })).taskId;
+    const all = many({ case: 'namespace', value: namespace });
+    expect(await take(all, 1)).toEqual([`${one} 1`]);
+    const queue = many({ case: 'queue', value: { namespace, queue: 'q' } });
+    const first = await queue.next();
+    expect(first?.item.case).toBe('bookmark');
+    const two = (await submitted(fixture.client, { namespace, queue: 'q' })).taskId;
+    await submitted(fixture.client);
+    await fixture.client.unary(tasks.cancel, { taskId: one, requestId: freshKey() });
+    await fixture.client.unary(tasks.cancel, { taskId: two, requestId: freshKey() });
+    expect(await take(all, 5)).toEqual([`${two} 1`, `${one} 2`, `${one} 3`, `${two} 2`, `${two} 3`]);
+    expect(await take(queue, 3)).toEqual([`${two} 1`, `${two} 2`, `${two} 3`]);
+    const resumed = many({ case: 'queue', value: { namespace, queue: 'q' } }, { cursor: first?.cursor ?? '' });
+    expect(await take(resumed, 3)).toHaveLength(3);
+    for (const stream of [all, queue, resumed]) {
+      stream.cancel();
+      await stream.ended;
+    }
+  });
+
+  it('follows a task and all below it', async () => {
+    const root = await submitted(fixture.client);
+    const stream = many({ case: 'subtreeOf', value: root.taskId });
+    expect(await take(stream, 1)).toEqual([`${root.taskId} 1`]);
+    const below = async (parent: typeof root): Promise<typeof root> => {
+      const link = { taskId: parent.taskId, generationId: parent.generation?.id ?? '', attachment: 2 };
+      return submitted(fixture.client, { policy: { parent: link } });
+    };
+    const child = await below(root);
+    await submitted(fixture.client);
+    const grandchild = await below(child);
+    expect(await take(stream, 2)).toEqual([`${child.taskId} 1`, `${grandchild.taskId} 1`]);
+    stream.cancel();
+    await stream.ended;
   });
 });

@@ -7,6 +7,7 @@ import { TaskFeed } from '../../src/services/task-feed.js';
 import { MAX_UNREAD_BYTES, watchHandler } from '../../src/services/watch.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
+import { CursorMint } from '../../src/wire/cursor.js';
 import { TokenMint } from '../../src/wire/opaque-token.js';
 import { openWorker } from '../support/test-worker.js';
 import { Signal, turns, until } from '../support/turns.js';
@@ -41,7 +42,8 @@ function watch(world: World, taskId: string, cursor = '') {
   const call = new FakeCall(WatchResponseSchema);
   const { authority } = world;
   const onDefect = (error: unknown): void => void world.errors.push(error);
-  const context = { authority, feed: new TaskFeed(authority), tokens: new TokenMint('secret'), onDefect };
+  const cursors = new CursorMint(new TokenMint('secret'), 'incarnation');
+  const context = { authority, feed: new TaskFeed(authority), cursors, onDefect };
   const request = create(WatchRequestSchema, { scope: { case: 'taskId', value: taskId }, cursor });
   const listener = watchHandler(context)(request, call);
   const numbers = (): number[] =>

@@ -5,6 +5,8 @@
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
 import type { AuditQuery } from '../../src/store/audit-rows.js';
 import type { StoredPropagation } from '../../src/store/family-rows.js';
+import type { EventScope } from '../../src/store/event-pages.js';
+import type { PurgeableTask } from '../../src/store/purge-rows.js';
 import { StoreError } from '../../src/store/store-error.js';
 import type { ListQuery, DueTask, ReadyPosition, TaskStore } from '../../src/store/task-store.js';
 
@@ -146,6 +148,34 @@ export class FaultyStore implements TaskStore {
 
   earliestTimer() {
     return this.read(() => this.inner.earliestTimer());
+  }
+
+  readEvents(scope: EventScope, after: number, limit: number, maxBytes: number) {
+    return this.read(() => this.inner.readEvents(scope, after, limit, maxBytes));
+  }
+
+  eventBounds() {
+    return this.read(() => this.inner.eventBounds());
+  }
+
+  purgeable(now: number, after: PurgeableTask | null, limit: number) {
+    return this.read(() => this.inner.purgeable(now, after, limit));
+  }
+
+  sweepPurged() {
+    return this.read(() => this.inner.sweepPurged());
+  }
+
+  isNeeded(taskId: string) {
+    return this.read(() => this.inner.isNeeded(taskId));
+  }
+
+  findOperation(key: string) {
+    return this.read(() => this.inner.findOperation(key));
+  }
+
+  incarnation() {
+    return this.inner.incarnation();
   }
 
   loadSession(sessionId: string) {

@@ -7,8 +7,16 @@ import { describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '../../src/store/sqlite/schema.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import { temporaryFolder } from '../contract/engines.js';
-import { claimed, completed, sessionRow, planOf, submitted } from '../contract/sample-plans.js';
-import { commit, committed, committedOne, historyOf, recordOf, writtenAt } from '../contract/store-under-test.js';
+import { cancelled, claimed, completed, sessionRow, planOf, purgeOf, submitted } from '../contract/sample-plans.js';
+import {
+  commit,
+  committed,
+  committedOne,
+  historyOf,
+  kindsOf,
+  recordOf,
+  writtenAt,
+} from '../contract/store-under-test.js';
 
 const refusedAs = (message: RegExp) => ({
   name: 'StoreError',
@@ -22,6 +30,19 @@ function tamper(path: string, ...statements: readonly string[]): void {
   for (const statement of statements) db.exec(statement);
   db.close();
 }
+
+/** What a file of before a migration lacks. */
+const WITHOUT_PURGES = [
+  'DROP INDEX tasks_purgeable',
+  'ALTER TABLE tasks DROP COLUMN purge_at',
+  'DROP INDEX children_by_child',
+  ...['tombstones', 'purging', 'operations'].map((table) => `DROP TABLE ${table}`),
+  `DELETE FROM meta WHERE name = 'incarnation'`,
+];
+const WITHOUT_CHAIN = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
+const WITHOUT_FAMILIES = ['children', 'dependencies', 'family_counts', 'propagations'].map(
+  (table) => `DROP TABLE ${table}`,
+);
 
 describe('opening', () => {
   it('makes a new file and finds everything in it again', async () => {
@@ -106,9 +127,7 @@ describe('opening', () => {
     const task = submitted();
     await committed(store, task);
     await store.close();
-    const tables = ['children', 'dependencies', 'family_counts', 'propagations'];
-    const chain = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
-    tamper(path, ...tables.map((table) => `DROP TABLE ${table}`), ...chain, 'PRAGMA user_version = 1');
+    tamper(path, ...WITHOUT_PURGES, ...WITHOUT_CHAIN, ...WITHOUT_FAMILIES, 'PRAGMA user_version = 1');
     const again = await openSqliteStore({ path });
     const { taskId } = task.record.admission;
     expect(await recordOf(again, taskId)).toEqual(task.record);
@@ -121,6 +140,25 @@ describe('opening', () => {
     await commit(again, planOf({ links }));
     expect(await again.familyCounts([taskId])).toEqual([{ liveChildren: 1, unsatisfied: 0 }]);
     await again.close();
+  });
+
+  it('gives a file from before purges an incarnation, which it keeps, and purges in it', async () => {
+    const path = join(temporaryFolder(), 'reeve.db');
+    const store = await openSqliteStore({ path });
+    const task = await committedOne(store, cancelled(await committedOne(store, submitted())));
+    const made = await store.incarnation();
+    await store.close();
+    tamper(path, ...WITHOUT_PURGES, 'PRAGMA user_version = 3');
+    const again = await openSqliteStore({ path });
+    const given = await again.incarnation();
+    expect(given).toMatch(/^[0-9a-f]{16}$/);
+    expect(given).not.toBe(made);
+    expect(await again.purgeable(Number.MAX_SAFE_INTEGER, null, 10)).toEqual([]);
+    expect(kindsOf(await commit(again, purgeOf(task)))).toEqual(['committed']);
+    await again.close();
+    const third = await openSqliteStore({ path });
+    expect(await third.incarnation()).toBe(given);
+    await third.close();
   });
 
   it('refuses a schema that a newer Reeve made', async () => {

@@ -39,7 +39,7 @@ describe('an answer of a thread', () => {
   it('brings as many tasks as fit, and at least one', () => {
     const ids = Array.from({ length: 12 }, (_, at) => `t${at}`);
     for (const taskId of ids) commit(submitted({ taskId, argsJson: LARGE }));
-    const reads = new HotReads(db);
+    const reads = new HotReads(db, writer.purged);
     const rows = reads.loadTasks(ids);
     expect(rows.length).toBeGreaterThan(0);
     expect(rows.length).toBeLessThanOrEqual(MAX_BYTES_PER_LOAD / MEBIBYTE);

@@ -3,7 +3,7 @@
 
 import type { CommitBatch, CommitPlan, PlanVerdict } from '../../src/store/commit-plan.js';
 import { StoreError } from '../../src/store/store-error.js';
-import type { StoredTask, TaskStore } from '../../src/store/task-store.js';
+import type { PurgedTask, StoredTask, TaskStore } from '../../src/store/task-store.js';
 import { Signal } from './turns.js';
 
 /** What the next commit does instead of what it should. `lost_answer`: it is written, and then nobody says so. */
@@ -105,7 +105,7 @@ export function probeStore(real: TaskStore): StoreProbe {
     return outcomes.get(batch.batchId) ?? null;
   };
 
-  const asRead = <Task extends StoredTask | null>(task: Task): Task | StoredTask =>
+  const asRead = <Task extends StoredTask | PurgedTask | null>(task: Task): Task | StoredTask =>
     task !== null && probe.damaged.has(task.taskId)
       ? { kind: 'damaged', taskId: task.taskId, order: task.order, detail: 'told to be' }
       : task;
@@ -126,7 +126,14 @@ export function probeStore(real: TaskStore): StoreProbe {
       const method: unknown = Reflect.get(own, name) ?? Reflect.get(target, name);
       return (...args: unknown[]) => {
         calls.set(String(name), (calls.get(String(name)) ?? 0) + 1);
-        if (probe.down && name !== 'secret' && name !== 'close' && name !== 'commit' && name !== 'outcomeOf') {
+        if (
+          probe.down &&
+          name !== 'secret' &&
+          name !== 'incarnation' &&
+          name !== 'close' &&
+          name !== 'commit' &&
+          name !== 'outcomeOf'
+        ) {
           return Promise.reject(new StoreError('unavailable', 'told to be down'));
         }
         return (method as (...given: unknown[]) => unknown).apply(target, args);

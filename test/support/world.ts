@@ -11,6 +11,7 @@ import { Dispatcher } from '../../src/dispatcher/dispatcher.js';
 import { QuietPeriod } from '../../src/dispatcher/quiet-period.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
+import type { RetentionDefaults } from '../../src/kernel/retention.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { Propagation } from '../../src/timers/propagation.js';
@@ -26,6 +27,7 @@ export interface WorldOptions {
   readonly clock?: ManualClock;
   readonly seed?: number;
   readonly cacheBytes?: number;
+  readonly retention?: RetentionDefaults;
   /** Null: the authority alone, nobody dispatches. */
   readonly dispatcher?: null;
   /** Started by default. */
@@ -68,6 +70,7 @@ export class World {
       clock,
       random,
       ...(options.cacheBytes === undefined ? {} : { cacheBytes: options.cacheBytes }),
+      ...(options.retention === undefined ? {} : { retention: options.retention }),
       onFatal: (error) => fatals.push(error),
       onDefect: (error) => defects.push(error),
     });

@@ -1,8 +1,10 @@
 /**
- * The events of one task, replayed and then as they commit, over as many streams as it takes. Ends after the terminal
- * event of the current generation. Never yields an event twice and never skips one.
+ * Events, replayed and then as they commit, over as many streams as it takes. Those of one task end after the terminal
+ * event of its current generation. Never yields an event twice; what was purged before it could be read is told and
+ * passed over.
  */
-import type { WatchResponse } from '../../gen/reeve/v1/task_service_pb.js';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { WatchRequestSchema, WatchResponse } from '../../gen/reeve/v1/task_service_pb.js';
 import { Backoff } from '../../sdk/transport/backoff.js';
 import { status } from '@grpc/grpc-js';
 import { type ReeveError, toReeveError } from '../../sdk/transport/reeve-error.js';
@@ -24,22 +26,33 @@ export interface FollowOptions {
   readonly onInterruption?: (reason: string) => void;
 }
 
-/** Throws ReeveError: at once what a retry cannot change, else what still holds after two minutes (three seconds when
- * nobody ever answered). */
-export async function* followTask(
+export type WatchScope = Exclude<MessageInitShape<typeof WatchRequestSchema>['scope'], undefined>;
+
+/** As `follow`, of one task. */
+export function followTask(
   connection: Connection,
   taskId: string,
   options: FollowOptions = {},
 ): AsyncGenerator<WatchResponse, void, void> {
+  return follow(connection, { case: 'taskId', value: taskId }, options);
+}
+
+/** Throws ReeveError: at once what a retry cannot change, else what still holds after two minutes (three seconds when
+ * nobody ever answered). */
+export async function* follow(
+  connection: Connection,
+  scope: WatchScope,
+  options: FollowOptions = {},
+): AsyncGenerator<WatchResponse, void, void> {
   const backoff = new Backoff({ initialMs: 100, maximumMs: 2_000 });
   let cursor = '';
-  let lastNumber = 0n;
+  let lastSequence = 0n;
   let brokenSince: number | undefined;
   let answered = false;
   for (;;) {
     try {
       const stream = connection.tasks.watch({
-        scope: { case: 'taskId', value: taskId },
+        scope,
         cursor,
         aepOnly: options.aepOnly ?? false,
         ...(cursor === '' && options.fromNow === true && { fromStart: false }),
@@ -54,18 +67,25 @@ export async function* followTask(
             if (options.bookmarks === true) yield response;
             continue;
           }
-          const { eventNumber } = response.item.value;
+          const { sequence } = response.item.value;
           // At the seam of two streams an event may come again.
-          if (eventNumber <= lastNumber) continue;
-          lastNumber = eventNumber;
+          if (sequence <= lastSequence) continue;
+          lastSequence = sequence;
           yield response;
         }
       } finally {
         stream.cancel();
       }
-      return;
+      if (scope.case === 'taskId') return;
+      await pause(backoff.next());
     } catch (caught) {
       const error = toReeveError(caught);
+      const earliest = error.metadata['earliest_cursor'];
+      if (error.reason === 'CURSOR_EXPIRED' && earliest !== undefined && scope.case !== 'taskId') {
+        options.onInterruption?.(error.reason);
+        cursor = earliest;
+        continue;
+      }
       brokenSince ??= Date.now();
       const patienceMs = answered ? PATIENCE_MS : FIRST_PATIENCE_MS;
       if (!canResume(error) || Date.now() - brokenSince > patienceMs) throw error;

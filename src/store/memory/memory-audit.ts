@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { applicationHash } from '../../kernel/admission/application-hash.js';
+import type { Admission } from '../../kernel/record.js';
 import { encodeAdmission } from '../admission-codec.js';
 import {
   type AuditPage,
@@ -60,7 +61,7 @@ export class MemoryAudit {
       routeKey,
       index,
       lastNumber: rows[rows.length - 1]?.[1] ?? null,
-      keyOrder: tables.holderOfKey(admission.namespace, admission.idempotencyKey)?.order ?? null,
+      keyOrder: keyOrderOf(tables, admission),
       session: session && { state: session.state, expiresAt: session.expiresAt, ttlMs: session.ttlMs },
       family: {
         counts: tables.family.counts(taskId),
@@ -94,4 +95,9 @@ export class MemoryAudit {
 export function fingerprintOf({ record, rows }: TaskEntry): string {
   const seen = JSON.stringify([record.lastEvent, encodeRecord(record), rows[rows.length - 1]?.[3] ?? null]);
   return createHash('sha256').update(seen).digest('hex');
+}
+
+function keyOrderOf(tables: MemoryTables, { namespace, idempotencyKey }: Admission): number | null {
+  const holder = tables.holderOfKey(namespace, idempotencyKey);
+  return holder === null ? null : (tables.tasks.get(holder)?.order ?? null);
 }

@@ -3,7 +3,7 @@
  * records, families and sessions. It writes nothing.
  */
 import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
-import { brokenLink } from '../family-guards.js';
+import { brokenLink, isNeeded } from '../family-guards.js';
 import { sessionIdOf, taskIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
 import { fingerprintOf } from './memory-audit.js';
@@ -17,6 +17,7 @@ export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
     keys(tables, plan) ??
     records(tables, plan) ??
     families(tables, plan) ??
+    purge(tables, plan) ??
     sessions(tables, plan) ??
     repairs(tables, plan)
   );
@@ -40,8 +41,8 @@ function keys(tables: MemoryTables, { records: writes }: CommitPlan): Lost | nul
     if (write.kind !== 'insert') continue;
     const { taskId, namespace, idempotencyKey } = write.admission;
     const holder = tables.holderOfKey(namespace, idempotencyKey);
-    if (holder !== null) return { kind: 'duplicate', taskId: holder.taskId };
-    if (tables.tasks.has(taskId)) return { kind: 'task_id_taken', taskId };
+    if (holder !== null) return { kind: 'duplicate', taskId: holder };
+    if (tables.tasks.has(taskId) || tables.purged.has(taskId)) return { kind: 'task_id_taken', taskId };
   }
   return null;
 }
@@ -53,6 +54,9 @@ function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
       return { kind: 'conflict', subject: 'record', id: write.taskId };
     }
   }
+  if (plan.purge !== undefined && !holds(plan.purge.taskId, plan.purge.version)) {
+    return { kind: 'conflict', subject: 'record', id: plan.purge.taskId };
+  }
   for (const { taskId, version } of plan.recordReads) {
     if (!holds(taskId, version)) return { kind: 'conflict', subject: 'record', id: taskId };
   }
@@ -62,6 +66,11 @@ function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
 function families({ family }: MemoryTables, { links = [] }: CommitPlan): Lost | null {
   const broken = brokenLink(links, family);
   return broken === null ? null : { kind: 'conflict', subject: 'family', id: broken };
+}
+
+function purge({ family }: MemoryTables, plan: CommitPlan): Lost | null {
+  const taskId = plan.purge?.taskId;
+  return taskId !== undefined && isNeeded(taskId, family) ? { kind: 'conflict', subject: 'family', id: taskId } : null;
 }
 
 function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {

@@ -15,6 +15,8 @@ export class MemoryFamily implements FamilyView {
   private readonly waits = new Map<string, Set<string>>();
   private readonly counted = new Map<string, FamilyCounts>();
   readonly propagations = new Map<string, Propagation>();
+  /** By child. Outlives both, so that what is below a purged task is still below its parent. */
+  readonly parents = new Map<string, string>();
 
   childLives(parentId: string, childId: string): boolean | null {
     return this.children.get(parentId)?.get(childId) ?? null;
@@ -49,6 +51,21 @@ export class MemoryFamily implements FamilyView {
 
   propagationOf(taskId: string, generation: number): number | null {
     return this.propagations.get(generationKey(taskId, generation))?.eventNumber ?? null;
+  }
+
+  isAwaited(taskId: string): boolean {
+    return [...this.edges.keys()].some((key) => isGenerationOf(key, taskId));
+  }
+
+  hasNews(taskId: string): boolean {
+    return [...this.propagations.keys()].some((key) => isGenerationOf(key, taskId));
+  }
+
+  /** Nothing lives under it, waits for it or is to hear of it any more. */
+  forget(taskId: string): void {
+    this.counted.delete(taskId);
+    const parent = this.parents.get(taskId);
+    if (parent !== undefined) this.children.get(parent)?.delete(taskId);
   }
 
   waitersOf(taskId: string, generation: number): ReadonlyMap<string, DependencyCondition> {
@@ -86,6 +103,7 @@ export class MemoryFamily implements FamilyView {
 
   private putChild(parentId: string, childId: string, live: boolean, change: number): void {
     putInto(this.children, parentId).set(childId, live);
+    this.parents.set(childId, parentId);
     this.add(parentId, change, 0);
   }
 
@@ -117,6 +135,10 @@ function putInto<Value>(maps: Map<string, Map<string, Value>>, key: string): Map
   const known = maps.get(key) ?? new Map<string, Value>();
   maps.set(key, known);
   return known;
+}
+
+function isGenerationOf(key: string, taskId: string): boolean {
+  return key.slice(0, key.lastIndexOf('~')) === taskId;
 }
 
 function generationKey(taskId: string, generation: number): string {

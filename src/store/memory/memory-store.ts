@@ -7,8 +7,11 @@ import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, Ses
 import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { HistoryChain } from '../history-chain.js';
+import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
+import { isNeeded } from '../family-guards.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
+import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import { sessionAfter } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -18,6 +21,7 @@ import {
   type ListQuery,
   MAX_BYTES_PER_LIST,
   MAX_ROWS_PER_LIST,
+  type PurgedTask,
   type ReadyPosition,
   type ReadyTask,
   type StoredEvent,
@@ -27,6 +31,7 @@ import {
 import { deepFreeze } from './deep-freeze.js';
 import { MemoryAudit } from './memory-audit.js';
 import { checkPlan } from './memory-check.js';
+import { admissionWithoutArgs, readScope } from './memory-events.js';
 import { matches } from './memory-list.js';
 import { MemoryTables, type TaskEntry } from './memory-tables.js';
 
@@ -39,6 +44,7 @@ class MemoryStore implements TaskStore {
   private readonly tables: MemoryTables;
   private readonly audit: MemoryAudit;
   private readonly storeSecret = randomBytes(32).toString('hex');
+  private readonly storeIncarnation = randomBytes(8).toString('hex');
   private closed = false;
 
   constructor(chain: HistoryChain) {
@@ -63,6 +69,8 @@ class MemoryStore implements TaskStore {
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
     for (const link of plan.links ?? []) tables.family.write(link);
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
+    if (plan.purge !== undefined) tables.purge(plan.purge);
+    for (const operation of plan.operations ?? []) tables.keepOperation(operation);
     return {
       kind: 'committed',
       firstSequences: written.map(({ firstSequence }) => firstSequence),
@@ -77,17 +85,17 @@ class MemoryStore implements TaskStore {
     );
   }
 
-  async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]> {
+  async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | PurgedTask | null)[]> {
     this.assertOpen();
     return taskIds.map((taskId) => {
       const entry = this.tables.tasks.get(taskId);
-      return entry === undefined ? null : taskOf(entry);
+      return entry === undefined ? (this.tables.purged.get(taskId) ?? null) : taskOf(entry);
     });
   }
 
   async findTaskId(namespace: string, idempotencyKey: string): Promise<string | null> {
     this.assertOpen();
-    return this.tables.holderOfKey(namespace, idempotencyKey)?.taskId ?? null;
+    return this.tables.holderOfKey(namespace, idempotencyKey);
   }
 
   async findLedgerEntry(taskId: string, intentKey: string): Promise<LedgerEntry | null> {
@@ -111,6 +119,17 @@ class MemoryStore implements TaskStore {
     return this.tables.tasks.get(taskId)?.events[eventNumber - 1] ?? null;
   }
 
+  async readEvents(scope: EventScope, after: number, limit: number, maxBytes: number): Promise<EventPage> {
+    this.assertOpen();
+    return readScope(this.tables, scope, after, limit, maxBytes);
+  }
+
+  async eventBounds(): Promise<EventBounds> {
+    this.assertOpen();
+    const { log, horizon, purged } = this.tables;
+    return { head: log.length - 1, horizon, purges: purged.size };
+  }
+
   async readDiagnostics(taskId: string, limit: number): Promise<readonly Diagnostic[]> {
     this.assertOpen();
     const kept = this.tables.tasks.get(taskId)?.diagnostics ?? [];
@@ -128,8 +147,8 @@ class MemoryStore implements TaskStore {
     let bytes = 0;
     for (let at = start; at >= 0 && at < byOrder.length; at += step) {
       const entry = byOrder[at];
-      if (entry === undefined) break;
       seen += 1;
+      if (entry === undefined) continue;
       if (matches(entry, query)) {
         tasks.push(query.withArgs ? taskOf(entry) : withoutArgs(entry));
         bytes += query.withArgs ? entry.record.admission.application.argsJson.length : 0;
@@ -176,6 +195,34 @@ class MemoryStore implements TaskStore {
       if (index.nextDueAt !== null && (earliest === null || index.nextDueAt < earliest)) earliest = index.nextDueAt;
     }
     return earliest;
+  }
+
+  async purgeable(now: number, after: PurgeableTask | null, limit: number): Promise<readonly PurgeableTask[]> {
+    this.assertOpen();
+    const old: PurgeableTask[] = [];
+    for (const { taskId, order, index, record } of this.tables.purgeable) {
+      const { purgeAt } = index;
+      if (purgeAt === null || purgeAt > now) continue;
+      if (after !== null && (purgeAt < after.purgeAt || (purgeAt === after.purgeAt && order <= after.order))) continue;
+      old.push({ taskId, version: record.lastEvent, purgeAt, order });
+    }
+    return old.sort((left, right) => left.purgeAt - right.purgeAt || left.order - right.order).slice(0, limit);
+  }
+
+  /** Nothing is left behind here. */
+  async sweepPurged(): Promise<boolean> {
+    this.assertOpen();
+    return false;
+  }
+
+  async isNeeded(taskId: string): Promise<boolean> {
+    this.assertOpen();
+    return isNeeded(taskId, this.tables.family);
+  }
+
+  async findOperation(key: string): Promise<OperationEntry | null> {
+    this.assertOpen();
+    return this.tables.operations.get(key) ?? null;
   }
 
   async loadSession(sessionId: string): Promise<SessionRow | null> {
@@ -266,6 +313,10 @@ class MemoryStore implements TaskStore {
     return Promise.resolve(this.storeSecret);
   }
 
+  incarnation(): Promise<string> {
+    return Promise.resolve(this.storeIncarnation);
+  }
+
   /** Nothing here can die. */
   onDeath(): void {
     return;
@@ -298,9 +349,7 @@ function taskOf({ taskId, order, record }: TaskEntry): StoredTask {
 }
 
 function withoutArgs({ taskId, order, record }: TaskEntry): StoredTask {
-  const { admission } = record;
-  const application = { ...admission.application, argsJson: '' };
-  return { kind: 'task', taskId, order, record: { ...record, admission: { ...admission, application } } };
+  return { kind: 'task', taskId, order, record: { ...record, admission: admissionWithoutArgs(record.admission) } };
 }
 
 function comesAfter(position: ReadyPosition, after: ReadyPosition): boolean {

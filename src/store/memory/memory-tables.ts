@@ -18,8 +18,9 @@ import { encodeAdmission } from '../admission-codec.js';
 import type { HistoryChain, Link } from '../history-chain.js';
 import { encodeEvents, payloadPlaces } from '../history-codec.js';
 import { withoutPayloads } from '../history-row.js';
+import type { OperationEntry, OperationWrite, PurgeWrite } from '../purge-rows.js';
 import { type HistoryRow, eventsOfRow } from '../stored-row.js';
-import type { StoredEvent } from '../task-store.js';
+import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
 
@@ -44,19 +45,26 @@ export interface Written {
 
 export class MemoryTables {
   readonly tasks = new Map<string, TaskEntry>();
-  /** In admission order. */
-  readonly byOrder: TaskEntry[] = [];
+  readonly purged = new Map<string, PurgedTask>();
+  /** In admission order; a purged task leaves its place empty. */
+  readonly byOrder: (TaskEntry | undefined)[] = [];
+  /** Event n stands at n; those of purged tasks are gone. */
+  readonly log: (StoredEvent | undefined)[] = [undefined];
+  readonly operations = new Map<string, OperationEntry>();
+  /** Events up to here may be gone. */
+  horizon = 0;
   readonly sessions = new Map<string, SessionRow>();
   readonly routeKeys = new Set<string>();
   /** The partial indexes: only what is ready, due or leased is in them. In no order. */
   readonly ready = new Map<string, Set<TaskEntry>>();
   readonly due = new Set<TaskEntry>();
+  readonly purgeable = new Set<TaskEntry>();
   readonly leased = new Map<string, Set<TaskEntry>>();
   readonly family = new MemoryFamily();
-  private readonly keys = new Map<string, TaskEntry>();
-  private nextSequence = 1;
+  private readonly keys = new Map<string, string>();
 
-  holderOfKey(namespace: string, idempotencyKey: string): TaskEntry | null {
+  /** The id of the task that has it, if only of a purged one. */
+  holderOfKey(namespace: string, idempotencyKey: string): string | null {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
   }
 
@@ -97,7 +105,10 @@ export class MemoryTables {
       link,
     ];
     entry.rows[at] = redacted;
-    for (const stored of eventsOfRow(entry.taskId, redacted)) entry.events[stored.event.number - 1] = deepFreeze(stored);
+    for (const stored of eventsOfRow(entry.taskId, redacted)) {
+      entry.events[stored.event.number - 1] = deepFreeze(stored);
+      this.log[stored.sequence] = stored;
+    }
   }
 
   private rederive({ taskId, record }: TaskEntry): void {
@@ -115,13 +126,34 @@ export class MemoryTables {
     const previous = entry.rows[entry.rows.length - 1]?.[3] ?? null;
     const admission = previous === null ? encodeAdmission(record.admission) : null;
     const link = this.chain.linkOf({ taskId, lastNumber, previous, admission }, row);
-    const firstSequence = this.nextSequence;
+    const firstSequence = this.log.length;
     entry.rows.push([firstSequence, lastNumber, row, link]);
     for (const event of events) {
-      entry.events.push(deepFreeze({ sequence: this.nextSequence, taskId, event, link }));
-      this.nextSequence += 1;
+      const stored = deepFreeze({ sequence: this.log.length, taskId, event, link });
+      entry.events.push(stored);
+      this.log.push(stored);
     }
     return { firstSequence, link };
+  }
+
+  purge({ taskId, tombstone }: PurgeWrite): void {
+    const entry = this.tasks.get(taskId);
+    if (entry === undefined) throw new Error('a checked purge has no task');
+    const { order, events } = entry;
+    const sequences = events.map(({ sequence }) => sequence);
+    this.horizon = Math.max(this.horizon, ...sequences.slice(-1));
+    const firstSequence = sequences[0] ?? 0;
+    this.purged.set(taskId, deepFreeze({ kind: 'purged', taskId, order, tombstone, firstSequence }));
+    for (const sequence of sequences) this.log[sequence] = undefined;
+    this.unindex(entry);
+    this.byOrder[order - 1] = undefined;
+    this.tasks.delete(taskId);
+    this.family.forget(taskId);
+  }
+
+  keepOperation({ entry, forgetBefore }: OperationWrite): void {
+    for (const { key, at } of this.operations.values()) if (at < forgetBefore) this.operations.delete(key);
+    if (!this.operations.has(entry.key)) this.operations.set(entry.key, deepFreeze(entry));
   }
 
   private insert({ admission, routeKey, record, index }: RecordWrite & { readonly kind: 'insert' }): TaskEntry {
@@ -131,7 +163,7 @@ export class MemoryTables {
     const entry: TaskEntry = { taskId, order, routeKey, record, index, ...lists };
     this.byOrder.push(entry);
     this.tasks.set(taskId, entry);
-    this.keys.set(`${namespace}\n${idempotencyKey}`, entry);
+    this.keys.set(`${namespace}\n${idempotencyKey}`, taskId);
     this.routeKeys.add(routeKey);
     return entry;
   }
@@ -139,6 +171,7 @@ export class MemoryTables {
   private unindex(entry: TaskEntry): void {
     this.ready.get(entry.routeKey)?.delete(entry);
     this.due.delete(entry);
+    this.purgeable.delete(entry);
     const { leaseSession } = entry.index;
     if (leaseSession === null) return;
     this.leased.get(leaseSession)?.delete(entry);
@@ -146,7 +179,8 @@ export class MemoryTables {
   }
 
   private reindex(entry: TaskEntry): void {
-    const { readyOrder, nextDueAt, leaseSession } = entry.index;
+    const { readyOrder, nextDueAt, leaseSession, purgeAt } = entry.index;
+    if (purgeAt !== null) this.purgeable.add(entry);
     if (readyOrder !== null) addTo(this.ready, entry.routeKey, entry);
     if (nextDueAt !== null) this.due.add(entry);
     if (leaseSession !== null) addTo(this.leased, leaseSession, entry);

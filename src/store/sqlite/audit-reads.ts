@@ -17,8 +17,17 @@ import { HISTORY, LAST_NUMBER } from './task-columns.js';
 
 type Order = number;
 
-/** Task id, version, route, ready order, next due, lease session, record. */
-type Columns = readonly [string, number, string | null, number | null, number | null, string | null, string];
+/** Task id, version, route, ready order, next due, lease session, record, purge time. */
+type Columns = readonly [
+  string,
+  number,
+  string | null,
+  number | null,
+  number | null,
+  string | null,
+  string,
+  number | null,
+];
 /** State, expiry, TTL. */
 type SessionColumns = readonly [number, number, number];
 
@@ -218,7 +227,7 @@ function auditStatements(db: Database) {
     orderOf: pluck<[string], Order>('SELECT task_order FROM tasks WHERE task_id = ?'),
     columns: db
       .prepare<[Order], Columns>(
-        `SELECT task_id, version, route_key, ready_order, next_due_at, lease_session, record
+        `SELECT task_id, version, route_key, ready_order, next_due_at, lease_session, record, purge_at
          FROM tasks LEFT JOIN routes USING (route_id) WHERE task_order = ?`,
       )
       .raw(),

@@ -14,7 +14,7 @@ import type { AuditRow, ChainedRow, HistoryRows } from './audit-reads.js';
 
 export function auditedTask(row: AuditRow): AuditedTask {
   const { columns } = row;
-  const [taskId, version, routeKey, readyOrder, nextDueAt, leaseSession, record] = columns ?? NO_COLUMNS;
+  const [taskId, version, routeKey, readyOrder, nextDueAt, leaseSession, record, purgeAt] = columns ?? NO_COLUMNS;
   const admission = admissionOf(taskId, row.admission);
   return {
     order: row.order,
@@ -24,7 +24,7 @@ export function auditedTask(row: AuditRow): AuditedTask {
     record: recordOf(record, admission),
     version,
     routeKey,
-    index: { readyOrder, nextDueAt, leaseSession },
+    index: { readyOrder, nextDueAt, leaseSession, purgeAt },
     lastNumber: row.lastNumber,
     keyOrder: row.keyOrder,
     session: sessionOf(row),
@@ -34,7 +34,7 @@ export function auditedTask(row: AuditRow): AuditedTask {
   };
 }
 
-const NO_COLUMNS = [null, null, null, null, null, null, null] as const;
+const NO_COLUMNS = [null, null, null, null, null, null, null, null] as const;
 
 export function historyStretch({ rows, more }: HistoryRows): HistoryStretch {
   return { commits: rows.map(commitOf), more };

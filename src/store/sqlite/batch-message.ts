@@ -8,11 +8,15 @@ import { isTerminal } from '../../kernel/status.js';
 import { encodeAdmission } from '../admission-codec.js';
 import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, RepairWrite, SessionRead } from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
+import type { PurgeWrite } from '../purge-rows.js';
 import { encodeRecord } from '../record-codec.js';
 
-export type RareParts = Required<Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>> & {
+type RareLists = 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links' | 'operations';
+
+export interface RareParts extends Required<Pick<CommitPlan, RareLists>> {
+  readonly purge: PurgeWrite | null;
   readonly repairs: readonly RepairRow[];
-};
+}
 
 type Item = string | number | null | RareParts;
 
@@ -30,12 +34,14 @@ interface RowWrite {
   readonly readyOrder: number | null;
   readonly nextDueAt: number | null;
   readonly leaseSession: string | null;
+  readonly purgeAt: number | null;
   readonly record: string;
   readonly history: string;
 }
 
 export interface RowInsert extends RowWrite {
   readonly kind: 'insert';
+  readonly idIsFresh: boolean;
   readonly routeKey: string;
   readonly namespace: string;
   readonly idempotencyKey: string;
@@ -71,6 +77,10 @@ export interface RowPlan {
   readonly rare: RareParts | null;
 }
 
+const INSERT = 0;
+const UPDATE = 1;
+const FRESH_INSERT = 2;
+
 export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
   const items: Item[] = [];
   const routeKeys: string[] = [];
@@ -85,15 +95,14 @@ export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
   return { plans: plans.length, routeKeys, items };
 }
 
-const NO_LINKS: RareParts['links'] = [];
-
-const NO_REPAIRS: RareParts['repairs'] = [];
+const NONE: readonly never[] = [];
 
 function rareParts(plan: CommitPlan): RareParts | null {
-  const { recordReads, sessions, ledger, diagnostics, links = NO_LINKS } = plan;
-  const repairs = plan.repairs?.map(repairRow) ?? NO_REPAIRS;
-  const rare = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
-  return rare + repairs.length === 0 ? null : { recordReads, sessions, ledger, diagnostics, links, repairs };
+  const { recordReads, sessions, ledger, diagnostics, links = NONE, operations = NONE, purge = null } = plan;
+  const repairs = plan.repairs?.map(repairRow) ?? NONE;
+  const lists = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
+  if (lists + operations.length + repairs.length === 0 && purge === null) return null;
+  return { recordReads, sessions, ledger, diagnostics, links, operations, purge, repairs };
 }
 
 function repairRow({ taskId, fingerprint, record, routeKey, index, event, rederive, redact }: RepairWrite): RepairRow {
@@ -125,14 +134,15 @@ function routeIndex(routeKeys: string[], routeKey: string): number {
 }
 
 function pushInsert(items: Item[], write: RecordInsert, route: number): void {
-  const { admission, record, index, events } = write;
+  const { admission, record, index, events, idIsFresh = false } = write;
   items.push(
-    0,
+    idIsFresh ? FRESH_INSERT : INSERT,
     admission.taskId,
     events.length,
     index.readyOrder,
     index.nextDueAt,
     index.leaseSession,
+    index.purgeAt,
     encodeRecord(record),
     encodeEvents(events),
     route,
@@ -145,12 +155,13 @@ function pushInsert(items: Item[], write: RecordInsert, route: number): void {
 function pushUpdate(items: Item[], write: RecordUpdate): void {
   const { taskId, baseVersion, record, index, events } = write;
   items.push(
-    1,
+    UPDATE,
     taskId,
     events.length,
     index.readyOrder,
     index.nextDueAt,
     index.leaseSession,
+    index.purgeAt,
     encodeRecord(record),
     encodeEvents(events),
     baseVersion,
@@ -180,16 +191,18 @@ export function* decodeBatch(message: BatchMessage): Generator<RowPlan, void, un
       const readyOrder = numberOrNull();
       const nextDueAt = numberOrNull();
       const leaseSession = items[next++] as string | null;
+      const purgeAt = numberOrNull();
       const record = text();
       const history = text();
-      const shared = { taskId, events, readyOrder, nextDueAt, leaseSession, record, history };
-      if (kind === 1) {
+      const shared = { taskId, events, readyOrder, nextDueAt, leaseSession, purgeAt, record, history };
+      if (kind === UPDATE) {
         writes.push({ kind: 'update', ...shared, baseVersion: number() });
       } else {
         const routeKey = routeKeys[number()] ?? '';
         writes.push({
           kind: 'insert',
           ...shared,
+          idIsFresh: kind === FRESH_INSERT,
           routeKey,
           namespace: text(),
           idempotencyKey: text(),

@@ -1,6 +1,7 @@
 /**
- * What the writer counts: the next sequence, the next place in the order of admission, and the routes by number.
- * Nothing of it is stored by itself: it follows from the rows, and is read from them at the start and after a roll-back.
+ * What the writer counts: the next sequence, the next place in the order of admission, the routes by number, and how far
+ * purges have come. Only the last are stored by themselves; the rest follows from the rows. All of it is read at the start
+ * and after a roll-back.
  */
 import type { Database } from 'better-sqlite3';
 import { decoded } from '../decode-guards.js';
@@ -12,6 +13,10 @@ const EVENTS_OF_DAMAGED_ROW = 1_000_000;
 export class Counters {
   nextSequence = 1;
   nextOrder = 1;
+  /** Events up to here may have been purged. */
+  horizon = 0;
+  /** How many tasks were ever purged. */
+  purges = 0;
   readonly routes = new Map<string, number>();
 
   constructor(private readonly db: Database) {
@@ -23,14 +28,18 @@ export class Counters {
       .prepare<[], [number, string]>('SELECT first_sequence, events FROM history ORDER BY first_sequence DESC LIMIT 1')
       .raw()
       .get();
-    this.nextSequence = last === undefined ? 1 : last[0] + eventsIn(last[1]);
+    this.horizon = this.stored('horizon');
+    this.purges = this.stored('purges');
+    // The last events may be those of a purged task: a sequence is never given twice.
+    this.nextSequence = Math.max(last === undefined ? 1 : last[0] + eventsIn(last[1]), this.horizon + 1);
     // Also what is left of a task whose own row is lost: another must not come to stand on it.
     const order = this.db
       .prepare<[], number | null>(
         `SELECT max(task_order) FROM (
            SELECT max(task_order) AS task_order FROM tasks
            UNION ALL SELECT max(task_order) FROM admissions
-           UNION ALL SELECT max(task_order) FROM history)`,
+           UNION ALL SELECT max(task_order) FROM history
+           UNION ALL SELECT max(task_order) FROM tombstones)`,
       )
       .pluck()
       .get();
@@ -38,6 +47,10 @@ export class Counters {
     this.routes.clear();
     const routes = this.db.prepare<[], [string, number]>('SELECT route_key, route_id FROM routes').raw();
     for (const [key, id] of routes.iterate()) this.routes.set(key, id);
+  }
+
+  private stored(name: 'horizon' | 'purges'): number {
+    return Number(this.db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name) ?? 0);
   }
 }
 

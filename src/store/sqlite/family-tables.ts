@@ -46,6 +46,14 @@ export class FamilyTables implements FamilyView {
     return this.statements.propagationOf.get(this.orderOf(taskId), generation) ?? null;
   }
 
+  isAwaited(taskId: string): boolean {
+    return this.statements.isAwaited.get(this.orderOf(taskId)) !== undefined;
+  }
+
+  hasNews(taskId: string): boolean {
+    return this.statements.hasNews.get(this.orderOf(taskId)) !== undefined;
+  }
+
   liveChildren(parentId: string, afterOrder: number, limit: number): ChildRow[] {
     const rows = this.statements.liveChildren.all(this.orderOf(parentId), afterOrder, limit);
     return rows.map(([taskId, order]) => ({ taskId, order }));
@@ -163,6 +171,8 @@ function familyStatements(db: Database) {
         'SELECT 1 FROM dependencies WHERE upstream_order = ? AND generation = ? AND waiter_order = ?',
       )
       .pluck(),
+    isAwaited: db.prepare<[Order], number>('SELECT 1 FROM dependencies WHERE upstream_order = ? LIMIT 1').pluck(),
+    hasNews: db.prepare<[Order], number>('SELECT 1 FROM propagations WHERE task_order = ? LIMIT 1').pluck(),
     openEdge: db.prepare<[Order, number, Order, number]>(
       'INSERT INTO dependencies (upstream_order, generation, waiter_order, condition) VALUES (?, ?, ?, ?)',
     ),

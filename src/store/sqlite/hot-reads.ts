@@ -4,8 +4,10 @@
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { Diagnostic, LedgerEntry } from '../commit-plan.js';
-import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
+import { type HistoryRow, type TaskRow, type TombstoneRow, weightOfRow } from '../stored-row.js';
+import type { PurgeableTask } from '../purge-rows.js';
 import type { DueTask, ReadyPosition } from '../task-store.js';
+import type { PurgeTables } from './purge-tables.js';
 import { HISTORY, LAST_NUMBER } from './task-columns.js';
 
 /** The place in the ready index, admission order, task id. */
@@ -17,7 +19,12 @@ export type LeasedRow = readonly [number, string];
 /** What one step of loading tasks may hand over, about; one task however heavy. */
 export const MAX_BYTES_PER_LOAD = 4 * 1024 * 1024;
 
+/** A task's row, what is left of a purged one, or nothing. */
+export type LoadedRow = TaskRow | { readonly purged: TombstoneRow } | null;
+
 type DueRow = [string, number, number];
+/** Task id, version, when it may go, order. */
+type PurgeableRow = [string, number, number, number];
 
 /** Below every ready order and every time. */
 const BEFORE_ALL = -Number.MAX_SAFE_INTEGER;
@@ -36,16 +43,23 @@ export class HotReads {
   private readonly dueLevel: Statement<[number, number, number], DueRow>;
   private readonly dueBeyond: Statement<[number, number, number], DueRow>;
   private readonly earliest: Statement<[], number | null>;
+  private readonly oldLevel: Statement<[number, number, number], PurgeableRow>;
+  private readonly oldBeyond: Statement<[number, number, number], PurgeableRow>;
   private readonly holders: Statement<[], string>;
   private readonly leased: Statement<[string, number, number], LeasedRow>;
 
-  constructor(db: Database) {
+  constructor(
+    db: Database,
+    private readonly purged: Pick<PurgeTables, 'find'>,
+  ) {
     this.byId = db
       .prepare<[string], TaskRow>(`SELECT ${TASK} FROM tasks t ${WITH_ADMISSION} WHERE t.task_id = ?`)
       .raw();
     this.byKey = db
       .prepare<[string, string], string>(
-        'SELECT task_id FROM task_keys JOIN tasks USING (task_order) WHERE namespace = ? AND idempotency_key = ?',
+        `SELECT coalesce(t.task_id, d.task_id) FROM task_keys k LEFT JOIN tasks t ON t.task_order = k.task_order
+         LEFT JOIN tombstones d ON d.task_order = k.task_order
+         WHERE k.namespace = ? AND k.idempotency_key = ?`,
       )
       .pluck();
     this.ledger = db
@@ -86,6 +100,11 @@ export class HotReads {
         'SELECT min(next_due_at) FROM tasks INDEXED BY tasks_due WHERE next_due_at IS NOT NULL',
       )
       .pluck();
+    const old = (where: string): string =>
+      `SELECT task_id, version, purge_at, task_order FROM tasks INDEXED BY tasks_purgeable
+       WHERE purge_at IS NOT NULL AND ${where} ORDER BY purge_at, task_order LIMIT ?`;
+    this.oldLevel = db.prepare<[number, number, number], PurgeableRow>(old('purge_at = ? AND task_order > ?')).raw();
+    this.oldBeyond = db.prepare<[number, number, number], PurgeableRow>(old('purge_at > ? AND purge_at <= ?')).raw();
     // Jumps from one session to the next in the index, however many tasks each holds.
     this.holders = db
       .prepare<[], string>(
@@ -105,16 +124,21 @@ export class HotReads {
       .raw();
   }
 
-  loadTasks(taskIds: readonly string[]): (TaskRow | null)[] {
-    const rows: (TaskRow | null)[] = [];
+  loadTasks(taskIds: readonly string[]): LoadedRow[] {
+    const rows: LoadedRow[] = [];
     let bytes = 0;
     for (const taskId of taskIds) {
       const row = this.byId.get(taskId) ?? null;
       bytes += row === null ? 0 : weightOfRow(row);
       if (rows.length > 0 && bytes > MAX_BYTES_PER_LOAD) break;
-      rows.push(row);
+      rows.push(row ?? this.tombstone(taskId));
     }
     return rows;
+  }
+
+  private tombstone(taskId: string): LoadedRow {
+    const purged = this.purged.find(taskId);
+    return purged === null ? null : { purged };
   }
 
   findTaskId(namespace: string, idempotencyKey: string): string | null {
@@ -151,6 +175,12 @@ export class HotReads {
 
   earliestTimer(): number | null {
     return this.earliest.get() ?? null;
+  }
+
+  purgeable(now: number, after: PurgeableTask | null, limit: number): PurgeableTask[] {
+    const rows = after === null || after.purgeAt > now ? [] : this.oldLevel.all(after.purgeAt, after.order, limit);
+    if (rows.length < limit) rows.push(...this.oldBeyond.all(after?.purgeAt ?? BEFORE_ALL, now, limit - rows.length));
+    return rows.map(([taskId, version, purgeAt, order]) => ({ taskId, version, purgeAt, order }));
   }
 
   leaseHolders(): string[] {

@@ -45,6 +45,11 @@ export class KnownTasks {
     return task;
   }
 
+  drop(taskId: string): void {
+    this.young.delete(taskId);
+    this.old.delete(taskId);
+  }
+
   forget(): void {
     this.young = new Map();
     this.old = new Map();

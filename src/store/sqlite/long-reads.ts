@@ -44,8 +44,11 @@ export class LongReads {
     const children = (order: string): Statement<[string, number, number], ScanRow> =>
       db
         .prepare<[string, number, number], ScanRow>(
-          `SELECT t.task_order, t.route_id, t.record FROM children c JOIN tasks t ON t.task_order = c.child_order
-           WHERE c.parent_order = (SELECT task_order FROM tasks WHERE task_id = ?) AND c.child_order ${order} LIMIT ?`,
+          `WITH parent (task_order) AS MATERIALIZED (SELECT coalesce(
+             (SELECT task_order FROM tasks WHERE task_id = named.id),
+             (SELECT task_order FROM tombstones WHERE task_id = named.id)) FROM (SELECT ? AS id) AS named)
+           SELECT t.task_order, t.route_id, t.record FROM children c JOIN tasks t ON t.task_order = c.child_order
+           WHERE c.parent_order = (SELECT task_order FROM parent) AND c.child_order ${order} LIMIT ?`,
         )
         .raw();
     this.children = {
@@ -81,7 +84,7 @@ export class LongReads {
   }
 
   /** A row of its own for the events of a large one that follow `afterNumber`, as many as a page holds. */
-  private pageOf(taskId: string, row: HistoryRow, afterNumber: number, limit: number, maxBytes: number): HistoryRow {
+  pageOf(taskId: string, row: HistoryRow, afterNumber: number, limit: number, maxBytes: number): HistoryRow {
     const [firstSequence, lastNumber, text, link] = row;
     if (this.open?.text !== text || this.open.events[0]?.sequence !== firstSequence) {
       const events = decoded(() => decodeEvents(text, lastNumber));
@@ -146,7 +149,7 @@ export class LongReads {
     );
   }
 
-  private route(routeId: number): Route {
+  route(routeId: number): Route {
     const known = this.routes.get(routeId);
     if (known !== undefined) return known;
     const [namespace = '', queue = '', actionKind = ''] = (this.routeById.get(routeId) ?? '').split('\n');

@@ -122,6 +122,13 @@ export function readSecret(db: Database.Database): string {
   return secret;
 }
 
+export function readIncarnation(db: Database.Database): string {
+  const incarnation = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get('incarnation');
+  if (incarnation === undefined || incarnation === '')
+    throw new StoreError('fatal', 'the store has lost its incarnation');
+  return incarnation;
+}
+
 function pragmaNumber(db: Database.Database, name: string): number {
   return Number(db.pragma(name, { simple: true }));
 }

@@ -7,10 +7,11 @@ import type { Database, Statement } from 'better-sqlite3';
 import type { PlanVerdict, SessionRow, SessionWrite } from '../commit-plan.js';
 import { sessionIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
-import { brokenLink } from '../family-guards.js';
-import type { RowPlan } from './batch-message.js';
+import { brokenLink, isNeeded } from '../family-guards.js';
+import type { RowInsert, RowPlan } from './batch-message.js';
 import type { FamilyTables } from './family-tables.js';
 import type { KnownTasks } from './known-tasks.js';
+import type { PurgeTables } from './purge-tables.js';
 import type { Repairs } from './repairs.js';
 import type { SessionRows } from './session-rows.js';
 
@@ -28,11 +29,13 @@ export class PlanCheck {
     private readonly sessions: SessionRows,
     private readonly family: FamilyTables,
     private readonly mended: Repairs,
+    private readonly purged: PurgeTables,
   ) {
     this.holderOfKey = db
       .prepare<[string, string], string | null>(
-        `SELECT task_id FROM task_keys LEFT JOIN tasks USING (task_order)
-         WHERE namespace = ? AND idempotency_key = ?`,
+        `SELECT coalesce(t.task_id, d.task_id) FROM task_keys k LEFT JOIN tasks t ON t.task_order = k.task_order
+         LEFT JOIN tombstones d ON d.task_order = k.task_order
+         WHERE k.namespace = ? AND k.idempotency_key = ?`,
       )
       .pluck();
     this.ledgerEntry = db
@@ -48,6 +51,7 @@ export class PlanCheck {
       this.keys(plan) ??
       this.records(plan) ??
       this.links(plan) ??
+      this.purge(plan) ??
       this.sessionReads(plan) ??
       this.sessionWrites(plan) ??
       this.repairs(plan)
@@ -74,7 +78,9 @@ export class PlanCheck {
       if (write.kind !== 'insert') continue;
       const taken = this.duplicate(write.namespace, write.idempotencyKey);
       if (taken !== null) return taken;
-      if (this.tasks.get(write.taskId) !== null) return { kind: 'task_id_taken', taskId: write.taskId };
+      if (this.tasks.get(write.taskId) !== null || this.isTombstone(write)) {
+        return { kind: 'task_id_taken', taskId: write.taskId };
+      }
     }
     return null;
   }
@@ -84,6 +90,9 @@ export class PlanCheck {
       const lost = write.kind === 'update' ? this.version(write.taskId, write.baseVersion) : null;
       if (lost !== null) return lost;
     }
+    const purge = rare?.purge ?? null;
+    const moved = purge === null ? null : this.version(purge.taskId, purge.version);
+    if (moved !== null) return moved;
     for (const { taskId, version } of rare?.recordReads ?? []) {
       const lost = this.version(taskId, version);
       if (lost !== null) return lost;
@@ -94,6 +103,18 @@ export class PlanCheck {
   private links({ rare }: RowPlan): Lost | null {
     const broken = rare === null ? null : brokenLink(rare.links, this.family);
     return broken === null ? null : { kind: 'conflict', subject: 'family', id: broken };
+  }
+
+  private purge({ rare }: RowPlan): Lost | null {
+    const taskId = rare?.purge?.taskId;
+    return taskId !== undefined && isNeeded(taskId, this.family)
+      ? { kind: 'conflict', subject: 'family', id: taskId }
+      : null;
+  }
+
+  /** An id that was made for its task is nobody else's. */
+  isTombstone({ idIsFresh, taskId }: RowInsert): boolean {
+    return !idIsFresh && this.purged.hasId(taskId);
   }
 
   version(taskId: string, version: number): Lost | null {

@@ -6,18 +6,21 @@ import type { AuditQuery } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { Diagnostic, LedgerEntry, SessionRow } from '../commit-plan.js';
 import type { StoreFailure } from '../store-error.js';
-import type { HistoryRow, TaskRow } from '../stored-row.js';
+import type { HistoryRow } from '../stored-row.js';
+import type { EventBounds, EventScope } from '../event-pages.js';
+import type { ScopedRows } from '../event-rows.js';
+import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import type { DueTask, ListQuery, ReadyPosition } from '../task-store.js';
 import type { AuditRows, HistoryRows } from './audit-reads.js';
 import type { BatchMessage, BatchReply } from './batch-message.js';
-import type { LeasedRow, ReadyRow } from './hot-reads.js';
+import type { LeasedRow, LoadedRow, ReadyRow } from './hot-reads.js';
 import type { ListedRows } from './long-reads.js';
 import type { SqliteSettings } from './settings.js';
 
 export interface WriterCalls {
   commit(batch: BatchMessage): BatchReply;
   /** The first of those asked for, as many as fit a step, and at least one. */
-  loadTasks(taskIds: readonly string[]): (TaskRow | null)[];
+  loadTasks(taskIds: readonly string[]): LoadedRow[];
   findTaskId(namespace: string, idempotencyKey: string): string | null;
   findLedgerEntry(taskId: string, intentKey: string): LedgerEntry | null;
   readEvent(taskId: string, eventNumber: number): HistoryRow | null;
@@ -26,6 +29,10 @@ export interface WriterCalls {
   readyTasks(routeKey: string, after: ReadyPosition | null, limit: number): ReadyRow[];
   dueTasks(now: number, after: DueTask | null, limit: number): DueTask[];
   earliestTimer(): number | null;
+  purgeable(now: number, after: PurgeableTask | null, limit: number): PurgeableTask[];
+  sweepPurged(): boolean;
+  isNeeded(taskId: string): boolean;
+  findOperation(key: string): OperationEntry | null;
   loadSession(sessionId: string): SessionRow | null;
   sessions(expiredBefore: number | null, limit: number): SessionRow[];
   sessionsAhead(now: number, limit: number): SessionRow[];
@@ -41,10 +48,18 @@ export interface WriterCalls {
 
 export interface ReaderCalls {
   readHistory(taskId: string, afterNumber: number, limit: number, maxBytes: number): HistoryRow[];
+  readEvents(scope: EventScope, after: number, limit: number, maxBytes: number): ScopedRows;
+  eventBounds(): EventBounds;
   listTasks(query: ListQuery): ListedRows;
   auditTasks(query: AuditQuery): AuditRows;
   auditHistory(order: number, afterNumber: number, throughNumber: number): HistoryRows;
   close(): null;
+}
+
+/** What the writer says once it is open. */
+export interface StoreIdentity {
+  readonly secret: string;
+  readonly incarnation: string;
 }
 
 export interface ThreadData {

@@ -35,11 +35,11 @@ export class Repairs {
   /** All but the event itself, whose number the task then has as its version. The repair was found to fit. */
   write(repair: RepairRow, routeId: number): KnownTask {
     const { statements } = this;
-    const { taskId, version, readyOrder, nextDueAt, leaseSession, record, rederive, redact } = repair;
+    const { taskId, version, readyOrder, nextDueAt, leaseSession, purgeAt, record, rederive, redact } = repair;
     const order = statements.seen.get(taskId)?.[0];
     if (order === undefined) throw new Error(`a checked repair of ${taskId} has no task`);
     if (redact !== null) this.redact(order, redact);
-    statements.updateTask.run(version, routeId, readyOrder, nextDueAt, leaseSession, record, order);
+    statements.updateTask.run(version, routeId, readyOrder, nextDueAt, leaseSession, purgeAt, record, order);
     if (rederive !== null) this.rederive(order, rederive);
     // The link of its last commit is looked up: what is known of it may be of another history.
     return this.tasks.remember(taskId, { order, version });
@@ -72,9 +72,7 @@ export class Repairs {
   private owns(holder: Order, { namespace, idempotencyKey }: Derived): boolean {
     const stored = this.statements.admission.get(holder) ?? '';
     const admission = decoded(() => decodeAdmission('', stored, 'without_args'));
-    return (
-      admission.ok && admission.value.namespace === namespace && admission.value.idempotencyKey === idempotencyKey
-    );
+    return admission.ok && admission.value.namespace === namespace && admission.value.idempotencyKey === idempotencyKey;
   }
 }
 
@@ -89,9 +87,9 @@ function repairStatements(db: Database) {
          WHERE task_order = ? ORDER BY last_number DESC LIMIT 1`,
       )
       .raw(),
-    updateTask: db.prepare<[number, number, number | null, number | null, string | null, string, Order]>(
-      `UPDATE tasks SET version = ?, route_id = ?, ready_order = ?, next_due_at = ?, lease_session = ?, record = ?
-       WHERE task_order = ?`,
+    updateTask: db.prepare<[number, number, number | null, number | null, string | null, number | null, string, Order]>(
+      `UPDATE tasks SET version = ?, route_id = ?, ready_order = ?, next_due_at = ?, lease_session = ?, purge_at = ?,
+         record = ? WHERE task_order = ?`,
     ),
     rowOf: db
       .prepare<[Order, number], [number, number, string]>(

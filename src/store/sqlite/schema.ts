@@ -119,5 +119,36 @@ const CHAIN = `
     SELECT 'chain_from', CAST(coalesce(max(first_sequence), 0) + 1 AS TEXT) FROM history;
 `;
 
+/**
+ * Purging. `tombstones` are kept for ever, by the orders that their tasks had; `purging` names those that have still left
+ * something behind; `operations` are the answers to operators' calls without a task.
+ */
+const PURGING = `
+  ALTER TABLE tasks ADD COLUMN purge_at INTEGER;
+  CREATE INDEX tasks_purgeable ON tasks (purge_at) WHERE purge_at IS NOT NULL;
+  CREATE INDEX children_by_child ON children (child_order);
+
+  CREATE TABLE tombstones (
+    task_order INTEGER PRIMARY KEY,
+    task_id TEXT NOT NULL,
+    parent_order INTEGER,
+    first_sequence INTEGER NOT NULL,
+    tombstone TEXT NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX tombstones_by_id ON tombstones (task_id);
+
+  CREATE TABLE purging (task_order INTEGER PRIMARY KEY) STRICT;
+
+  CREATE TABLE operations (
+    operation_key TEXT PRIMARY KEY,
+    content_hash TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX operations_by_time ON operations (at);
+
+  INSERT INTO meta (name, value) VALUES ('incarnation', lower(hex(randomblob(8))));
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING];

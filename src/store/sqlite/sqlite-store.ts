@@ -5,15 +5,19 @@
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
 import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
+import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
+import { eventPage } from '../event-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed } from '../plan-shape.js';
+import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import { StoreError } from '../store-error.js';
-import { eventsOfRow, eventsOfRows, taskOfRow } from '../stored-row.js';
+import { eventsOfRow, eventsOfRows, purgedOfRow, taskOfRow } from '../stored-row.js';
 import type {
   DueTask,
   LeasedTask,
   ListPage,
   ListQuery,
+  PurgedTask,
   ReadyPosition,
   ReadyTask,
   StoredEvent,
@@ -23,7 +27,7 @@ import type {
 import { auditedTask, historyStretch } from './audited-rows.js';
 import { encodeBatch, verdictsOf } from './batch-message.js';
 import { realPathOf } from './file-lock.js';
-import type { ReaderCalls, WriterCalls } from './protocol.js';
+import type { ReaderCalls, StoreIdentity, WriterCalls } from './protocol.js';
 import { type SqliteOptions, settingsOf } from './settings.js';
 import { ThreadClient } from './thread-client.js';
 
@@ -33,7 +37,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<TaskStore
   const { client: writer, opened } = await ThreadClient.start<WriterCalls>({ role: 'writer', settings });
   try {
     const { client: reader } = await ThreadClient.start<ReaderCalls>({ role: 'reader', settings });
-    return new SqliteStore(writer, reader, String(opened));
+    return new SqliteStore(writer, reader, opened as StoreIdentity);
   } catch (error) {
     await writer.close();
     throw error;
@@ -46,7 +50,7 @@ class SqliteStore implements TaskStore {
   constructor(
     private readonly writer: ThreadClient<WriterCalls>,
     private readonly reader: ThreadClient<ReaderCalls>,
-    private readonly storeSecret: string,
+    private readonly identity: StoreIdentity,
   ) {}
 
   async commit(batch: CommitBatch): Promise<readonly PlanVerdict[]> {
@@ -64,11 +68,13 @@ class SqliteStore implements TaskStore {
   }
 
   /** In as many steps as the bytes need: other work of this thread and commits of the writer come in between. */
-  async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | null)[]> {
-    const tasks: (StoredTask | null)[] = [];
+  async loadTasks(taskIds: readonly string[]): Promise<readonly (StoredTask | PurgedTask | null)[]> {
+    const tasks: (StoredTask | PurgedTask | null)[] = [];
     while (tasks.length < taskIds.length) {
       const rest = tasks.length === 0 ? taskIds : taskIds.slice(tasks.length);
-      for (const row of await this.writer.call('loadTasks', rest)) tasks.push(row && taskOfRow(row));
+      for (const row of await this.writer.call('loadTasks', rest)) {
+        tasks.push(row && ('purged' in row ? purgedOfRow(row.purged) : taskOfRow(row)));
+      }
     }
     return tasks;
   }
@@ -96,6 +102,14 @@ class SqliteStore implements TaskStore {
     return (row && eventsOfRow(taskId, row).find(({ event }) => event.number === eventNumber)) ?? null;
   }
 
+  async readEvents(scope: EventScope, after: number, limit: number, maxBytes: number): Promise<EventPage> {
+    return eventPage(await this.reader.call('readEvents', scope, after, limit, maxBytes), after, limit, maxBytes);
+  }
+
+  eventBounds(): Promise<EventBounds> {
+    return this.reader.call('eventBounds');
+  }
+
   readDiagnostics(taskId: string, limit: number): Promise<readonly Diagnostic[]> {
     return this.writer.call('readDiagnostics', taskId, limit);
   }
@@ -120,6 +134,22 @@ class SqliteStore implements TaskStore {
 
   earliestTimer(): Promise<number | null> {
     return this.writer.call('earliestTimer');
+  }
+
+  purgeable(now: number, after: PurgeableTask | null, limit: number): Promise<readonly PurgeableTask[]> {
+    return this.writer.call('purgeable', now, after, limit);
+  }
+
+  sweepPurged(): Promise<boolean> {
+    return this.writer.call('sweepPurged');
+  }
+
+  isNeeded(taskId: string): Promise<boolean> {
+    return this.writer.call('isNeeded', taskId);
+  }
+
+  findOperation(key: string): Promise<OperationEntry | null> {
+    return this.writer.call('findOperation', key);
   }
 
   loadSession(sessionId: string): Promise<SessionRow | null> {
@@ -169,7 +199,11 @@ class SqliteStore implements TaskStore {
   }
 
   secret(): Promise<string> {
-    return Promise.resolve(this.storeSecret);
+    return Promise.resolve(this.identity.secret);
+  }
+
+  incarnation(): Promise<string> {
+    return Promise.resolve(this.identity.incarnation);
   }
 
   /** Either thread: without its reader the store answers no lists and no histories, and must not seem to be well. */

@@ -4,17 +4,24 @@
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { HistoryChain } from '../history-chain.js';
+import { isNeeded } from '../family-guards.js';
 import { StoreError } from '../store-error.js';
 import { AuditReads } from './audit-reads.js';
 import { type FileLock, lockFile } from './file-lock.js';
 import { HotReads } from './hot-reads.js';
+import { EventReads } from './event-reads.js';
 import { LongReads } from './long-reads.js';
-import { openForReading, openForWriting, readChainFrom, readSecret } from './open-database.js';
-import type { Answer, ReaderCalls, ThreadData, WriterCalls } from './protocol.js';
+import { openForReading, openForWriting, readChainFrom, readIncarnation, readSecret } from './open-database.js';
+import type { Answer, ReaderCalls, StoreIdentity, ThreadData, WriterCalls } from './protocol.js';
 import type { SqliteSettings } from './settings.js';
 import { Writer, asStoreError } from './writer.js';
 
-function writerCalls(settings: SqliteSettings): { readonly calls: WriterCalls; readonly secret: string } {
+interface OpenWriter {
+  readonly calls: WriterCalls;
+  readonly identity: StoreIdentity;
+}
+
+function writerCalls(settings: SqliteSettings): OpenWriter {
   const lock = lockFile(settings.path);
   try {
     return openWriter(settings, lock);
@@ -24,13 +31,10 @@ function writerCalls(settings: SqliteSettings): { readonly calls: WriterCalls; r
   }
 }
 
-function openWriter(
-  settings: SqliteSettings,
-  lock: FileLock,
-): { readonly calls: WriterCalls; readonly secret: string } {
+function openWriter(settings: SqliteSettings, lock: FileLock): OpenWriter {
   const db = openForWriting(settings);
   const writer = new Writer(db, new HistoryChain(settings.chainKey));
-  const reads = new HotReads(db);
+  const reads = new HotReads(db, writer.purged);
   const calls: WriterCalls = {
     commit: (batch) => writer.commit(batch),
     loadTasks: (taskIds) => reads.loadTasks(taskIds),
@@ -42,6 +46,10 @@ function openWriter(
     readyTasks: (routeKey, after, limit) => reads.readyTasks(routeKey, after, limit),
     dueTasks: (now, after, limit) => reads.dueTasks(now, after, limit),
     earliestTimer: () => reads.earliestTimer(),
+    purgeable: (now, after, limit) => reads.purgeable(now, after, limit),
+    sweepPurged: () => writer.sweepPurged(),
+    isNeeded: (taskId) => isNeeded(taskId, writer.family),
+    findOperation: (key) => writer.purged.findOperation(key),
     loadSession: (sessionId) => writer.sessions.get(sessionId),
     sessions: (expiredBefore, limit) => writer.sessions.alive(expiredBefore, limit),
     sessionsAhead: (now, limit) => writer.sessions.ahead(now, limit),
@@ -59,15 +67,18 @@ function openWriter(
       return null;
     },
   };
-  return { calls, secret: readSecret(db) };
+  return { calls, identity: { secret: readSecret(db), incarnation: readIncarnation(db) } };
 }
 
 function readerCalls(settings: SqliteSettings): ReaderCalls {
   const db = openForReading(settings);
   const reads = new LongReads(db);
   const audit = new AuditReads(db, new HistoryChain(settings.chainKey), readChainFrom(db));
+  const events = new EventReads(db, reads);
   return {
     readHistory: (taskId, afterNumber, limit, maxBytes) => reads.readHistory(taskId, afterNumber, limit, maxBytes),
+    readEvents: (scope, after, limit, maxBytes) => events.readEvents(scope, after, limit, maxBytes),
+    eventBounds: () => events.eventBounds(),
     listTasks: (query) => reads.listTasks(query),
     auditTasks: (query) => audit.auditTasks(query),
     auditHistory: (order, afterNumber, throughNumber) => audit.auditHistory(order, afterNumber, throughNumber),
@@ -97,7 +108,7 @@ function serve(port: MessagePort, { role, settings }: ThreadData): void {
     }
     const writer = writerCalls(settings);
     calls = { ...writer.calls };
-    return writer.secret;
+    return writer.identity;
   });
   port.on('message', ([name, args]: readonly [string, readonly unknown[]]) => {
     answer(() => {

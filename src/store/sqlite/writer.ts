@@ -21,6 +21,7 @@ import { Counters } from './counters.js';
 import { FamilyTables } from './family-tables.js';
 import { type KnownTask, KnownTasks } from './known-tasks.js';
 import { PlanCheck } from './plan-check.js';
+import { PurgeTables } from './purge-tables.js';
 import { Repairs } from './repairs.js';
 import { SessionRows, columnsOf, standingOf } from './session-rows.js';
 import { type AppendedRow, TaskChains, bytesOf } from './task-chains.js';
@@ -39,6 +40,7 @@ export class Writer {
   private readonly tasks: KnownTasks;
   readonly family: FamilyTables;
   private readonly repairs: Repairs;
+  readonly purged: PurgeTables;
   private readonly check: PlanCheck;
 
   constructor(
@@ -53,23 +55,36 @@ export class Writer {
     this.routes = this.counters.routes;
     this.family = new FamilyTables(db, this.tasks);
     this.repairs = new Repairs(db, this.tasks);
-    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family, this.repairs);
+    this.purged = new PurgeTables(db, this.tasks, this.counters);
+    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family, this.repairs, this.purged);
   }
 
   /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
   commit(message: BatchMessage): BatchReply {
-    const lost: [number, Lost][] = [];
-    let firstSequence: number;
-    this.links = '';
-    try {
-      this.statements.begin.run();
-      firstSequence = this.counters.nextSequence;
+    return this.inTransaction(() => {
+      this.links = '';
+      const lost: [number, Lost][] = [];
+      const firstSequence = this.counters.nextSequence;
       let index = 0;
       for (const plan of decodeBatch(message)) {
         const verdict = this.write(plan);
         if (verdict !== null) lost.push([index, verdict]);
         index += 1;
       }
+      return { firstSequence, lost, links: this.links };
+    });
+  }
+
+  /** One step; whether there is more. Throws as `commit` does. */
+  sweepPurged(): boolean {
+    return this.inTransaction(() => this.purged.sweep());
+  }
+
+  private inTransaction<Value>(work: () => Value): Value {
+    let value: Value;
+    try {
+      this.statements.begin.run();
+      value = work();
     } catch (error) {
       throw this.undo(error, 'unavailable');
     }
@@ -80,7 +95,7 @@ export class Writer {
       // at COMMIT may have reached the disk, and this process could no longer tell.
       throw this.undo(error, isFull(error) ? 'unavailable' : 'fatal');
     }
-    return { firstSequence, lost, links: this.links };
+    return value;
   }
 
   private write(plan: RowPlan): Lost | null {
@@ -113,19 +128,8 @@ export class Writer {
       if (holder === null) throw new Error('a key that was taken is free');
       return holder;
     }
-    const route = this.routeId(row.routeKey);
-    const { taskId, events, readyOrder, nextDueAt, leaseSession } = row;
-    const { changes } = statements.insertTask.run(
-      order,
-      taskId,
-      events,
-      route,
-      readyOrder,
-      nextDueAt,
-      leaseSession,
-      row.record,
-    );
-    if (changes === 0) {
+    const { taskId, events } = row;
+    if (this.check.isTombstone(row) || !this.insertTask(order, row)) {
       statements.freeKey.run(row.namespace, row.idempotencyKey);
       return { kind: 'task_id_taken', taskId };
     }
@@ -136,14 +140,25 @@ export class Writer {
     return null;
   }
 
+  /** False: the id is taken. */
+  private insertTask(order: number, row: RowInsert): boolean {
+    const { taskId, events, readyOrder, nextDueAt, leaseSession, record, purgeAt } = row;
+    const route = this.routeId(row.routeKey);
+    const { insertTask } = this.statements;
+    return (
+      insertTask.run(order, taskId, events, route, readyOrder, nextDueAt, leaseSession, record, purgeAt).changes === 1
+    );
+  }
+
   private update(row: RowUpdate): null {
     const task = this.tasks.get(row.taskId);
     const version = row.baseVersion + row.events;
-    const { readyOrder, nextDueAt, leaseSession, record, baseVersion } = row;
+    const { readyOrder, nextDueAt, leaseSession, record, purgeAt, baseVersion } = row;
+    const { updateTask } = this.statements;
     const changed =
       task !== null &&
-      this.statements.updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, task.order, baseVersion)
-        .changes === 1;
+      updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, purgeAt, task.order, baseVersion).changes ===
+        1;
     if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
     task.version = version;
     this.appendHistory(task, row, null);
@@ -192,6 +207,8 @@ export class Writer {
       if (task === null) continue;
       statements.insertDiagnostic.run({ order: task.order, epoch, at, text, most: MAX_DIAGNOSTICS_PER_EPOCH });
     }
+    if (rare.purge !== null) this.purged.purge(rare.purge);
+    for (const operation of rare.operations) this.purged.keepOperation(operation);
   }
 
   /** Rolls back and forgets everything that the transaction may have taught this process. */

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file reeve/v1/admin_service.proto.
  */
 export const file_reeve_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("ChxyZWV2ZS92MS9hZG1pbl9zZXJ2aWNlLnByb3RvEghyZWV2ZS52MSJICg1WZXJpZnlSZXF1ZXN0EhAKCHRhc2tfaWRzGAEgAygJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlMKB0ZpbmRpbmcSDwoHdGFza19pZBgBIAEoCRIRCglpbnZhcmlhbnQYAiABKAkSDgoGZGV0YWlsGAMgASgJEhQKDGV2ZW50X251bWJlchgEIAEoAyJ8Cg5WZXJpZnlSZXNwb25zZRINCgV0YXNrcxgBIAEoAxIOCgZldmVudHMYAiABKAMSDQoFbGlua3MYAyABKAMSIwoIZmluZGluZ3MYBCADKAsyES5yZWV2ZS52MS5GaW5kaW5nEhcKD25leHRfcGFnZV90b2tlbhgFIAEoCSKaAQoNUmVwYWlyUmVxdWVzdBIPCgd0YXNrX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIiCgRraW5kGAMgASgOMhQucmVldmUudjEuUmVwYWlyS2luZBIUCgxldmVudF9udW1iZXIYBCABKAMSDgoGcmVhc29uGAUgASgJEhUKDXZhbGlkYXRlX29ubHkYBiABKAgidgoOUmVwYWlyUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoCBIQCghyZXBsYXllZBgCIAEoCBIjCghmaW5kaW5ncxgDIAMoCzIRLnJlZXZlLnYxLkZpbmRpbmcSHAoEdGFzaxgEIAEoCzIOLnJlZXZlLnYxLlRhc2si7gEKDFB1cmdlUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSMgoKb2xkZXJfdGhhbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAiAEBEiYKCHN0YXR1c2VzGAMgAygOMhQucmVldmUudjEuVGFza1N0YXR1cxIRCgluYW1lc3BhY2UYBCABKAkSDQoFcXVldWUYBSABKAkSEQoJbWF4X3Rhc2tzGAYgASgFEg4KBnJlYXNvbhgHIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAggASgIQg0KC19vbGRlcl90aGFuIpYBCg1QdXJnZVJlc3BvbnNlEg4KBnB1cmdlZBgBIAEoAxIMCgRrZXB0GAIgASgDEgwKBG1vcmUYAyABKAgSEAoIcmVwbGF5ZWQYBCABKAgSDwoHaG9yaXpvbhgFIAEoAxI2ChJuZXdlc3RfZmluaXNoX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKqEBCgpSZXBhaXJLaW5kEhsKF1JFUEFJUl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaUkVQQUlSX0tJTkRfUkVCVUlMRF9SRUNPUkQQARIdChlSRVBBSVJfS0lORF9BQ0NFUFRfUkVDT1JEEAISFwoTUkVQQUlSX0tJTkRfUkVJTkRFWBADEh4KGlJFUEFJUl9LSU5EX1JFREFDVF9QQVlMT0FEEAQywgEKDEFkbWluU2VydmljZRI7CgZWZXJpZnkSFy5yZWV2ZS52MS5WZXJpZnlSZXF1ZXN0GhgucmVldmUudjEuVmVyaWZ5UmVzcG9uc2USOwoGUmVwYWlyEhcucmVldmUudjEuUmVwYWlyUmVxdWVzdBoYLnJlZXZlLnYxLlJlcGFpclJlc3BvbnNlEjgKBVB1cmdlEhYucmVldmUudjEuUHVyZ2VSZXF1ZXN0GhcucmVldmUudjEuUHVyZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_reeve_v1_task]);
+  fileDesc("ChxyZWV2ZS92MS9hZG1pbl9zZXJ2aWNlLnByb3RvEghyZWV2ZS52MSJICg1WZXJpZnlSZXF1ZXN0EhAKCHRhc2tfaWRzGAEgAygJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlMKB0ZpbmRpbmcSDwoHdGFza19pZBgBIAEoCRIRCglpbnZhcmlhbnQYAiABKAkSDgoGZGV0YWlsGAMgASgJEhQKDGV2ZW50X251bWJlchgEIAEoAyJ8Cg5WZXJpZnlSZXNwb25zZRINCgV0YXNrcxgBIAEoAxIOCgZldmVudHMYAiABKAMSDQoFbGlua3MYAyABKAMSIwoIZmluZGluZ3MYBCADKAsyES5yZWV2ZS52MS5GaW5kaW5nEhcKD25leHRfcGFnZV90b2tlbhgFIAEoCSKaAQoNUmVwYWlyUmVxdWVzdBIPCgd0YXNrX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIiCgRraW5kGAMgASgOMhQucmVldmUudjEuUmVwYWlyS2luZBIUCgxldmVudF9udW1iZXIYBCABKAMSDgoGcmVhc29uGAUgASgJEhUKDXZhbGlkYXRlX29ubHkYBiABKAgidgoOUmVwYWlyUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoCBIQCghyZXBsYXllZBgCIAEoCBIjCghmaW5kaW5ncxgDIAMoCzIRLnJlZXZlLnYxLkZpbmRpbmcSHAoEdGFzaxgEIAEoCzIOLnJlZXZlLnYxLlRhc2siggIKDFB1cmdlUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSMgoKb2xkZXJfdGhhbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAiAEBEiYKCHN0YXR1c2VzGAMgAygOMhQucmVldmUudjEuVGFza1N0YXR1cxIRCgluYW1lc3BhY2UYBCABKAkSDQoFcXVldWUYBSABKAkSEQoJbWF4X3Rhc2tzGAYgASgFEg4KBnJlYXNvbhgHIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAggASgIEhIKCnBhZ2VfdG9rZW4YCSABKAlCDQoLX29sZGVyX3RoYW4irwEKDVB1cmdlUmVzcG9uc2USDgoGcHVyZ2VkGAEgASgDEgwKBGtlcHQYAiABKAMSDAoEbW9yZRgDIAEoCBIQCghyZXBsYXllZBgEIAEoCBIPCgdob3Jpem9uGAUgASgDEjYKEm5ld2VzdF9maW5pc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPbmV4dF9wYWdlX3Rva2VuGAcgASgJKqEBCgpSZXBhaXJLaW5kEhsKF1JFUEFJUl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaUkVQQUlSX0tJTkRfUkVCVUlMRF9SRUNPUkQQARIdChlSRVBBSVJfS0lORF9BQ0NFUFRfUkVDT1JEEAISFwoTUkVQQUlSX0tJTkRfUkVJTkRFWBADEh4KGlJFUEFJUl9LSU5EX1JFREFDVF9QQVlMT0FEEAQywgEKDEFkbWluU2VydmljZRI7CgZWZXJpZnkSFy5yZWV2ZS52MS5WZXJpZnlSZXF1ZXN0GhgucmVldmUudjEuVmVyaWZ5UmVzcG9uc2USOwoGUmVwYWlyEhcucmVldmUudjEuUmVwYWlyUmVxdWVzdBoYLnJlZXZlLnYxLlJlcGFpclJlc3BvbnNlEjgKBVB1cmdlEhYucmVldmUudjEuUHVyZ2VSZXF1ZXN0GhcucmVldmUudjEuUHVyZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_reeve_v1_task]);
 
 /**
  * What is to be checked.
@@ -249,7 +249,8 @@ export const RepairResponseSchema: GenMessage<RepairResponse> = /*@__PURE__*/
  */
 export type PurgeRequest = Message<"reeve.v1.PurgeRequest"> & {
   /**
-   * Required; see conventions on idempotency keys.
+   * Names this step, 1–255 bytes; its answer is remembered for 30 days. Required, but for
+   * `validate_only`.
    *
    * @generated from field: string idempotency_key = 1;
    */
@@ -303,6 +304,14 @@ export type PurgeRequest = Message<"reeve.v1.PurgeRequest"> & {
    * @generated from field: bool validate_only = 8;
    */
   validateOnly: boolean;
+
+  /**
+   * Where the last step stopped: older_than, statuses, namespace and queue must be the same, or
+   * CURSOR_INVALID. Default: from the task that was admitted first.
+   *
+   * @generated from field: string page_token = 9;
+   */
+  pageToken: string;
 };
 
 /**
@@ -333,7 +342,7 @@ export type PurgeResponse = Message<"reeve.v1.PurgeResponse"> & {
   kept: bigint;
 
   /**
-   * There may be more: call again with another key.
+   * There may be more: call again with another key and `next_page_token`.
    *
    * @generated from field: bool more = 3;
    */
@@ -354,11 +363,18 @@ export type PurgeResponse = Message<"reeve.v1.PurgeResponse"> & {
   horizon: bigint;
 
   /**
-   * When the newest purged task had finished.
+   * When the newest of them had finished. Unset when there was none.
    *
    * @generated from field: google.protobuf.Timestamp newest_finish_time = 6;
    */
   newestFinishTime?: Timestamp | undefined;
+
+  /**
+   * For the next step; empty when all tasks were looked at.
+   *
+   * @generated from field: string next_page_token = 7;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -456,9 +472,10 @@ export const AdminService: GenService<{
   /**
    * Purge takes away finished tasks with their histories. A tombstone stays: the key goes on naming
    * the task, and its id is never given again. Tasks that a live parent, child or waiter still needs
-   * are kept. One call purges one bounded step; call again while `more` is set.
+   * are kept. One call purges one bounded step; call again with `next_page_token` while it is set.
+   * A purge that is broken off half-way has done what it has done, and is simply called again.
    *
-   * Errors: MALFORMED, IDEMPOTENCY_CONFLICT, CONTENTION, OUTCOME_UNKNOWN.
+   * Errors: MALFORMED, CURSOR_INVALID, IDEMPOTENCY_CONFLICT.
    *
    * @generated from rpc reeve.v1.AdminService.Purge
    */

@@ -108,7 +108,8 @@ export enum ErrorReason {
 
   /**
    * NOT_FOUND. No such task, or one that this caller may not see. Metadata: `task_id`, or
-   * `namespace` and `idempotency_key`; `field` when a parent or dependency is meant.
+   * `namespace` and `idempotency_key`; `field` when a parent or dependency is meant; `purged` =
+   * `true` when there was one and only its name is left.
    *
    * @generated from enum value: ERROR_REASON_TASK_NOT_FOUND = 3;
    */

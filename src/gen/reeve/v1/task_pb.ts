@@ -483,9 +483,9 @@ export type TaskPolicy = Message<"reeve.v1.TaskPolicy"> & {
   concurrencyKey?: string | undefined;
 
   /**
-   * How long the finished task and its history are kept before a purge may take them. Its
-   * idempotency key outlives both. 0 … 10 years; default: the deployment's. Not served yet:
-   * UNSUPPORTED.
+   * How long the finished task and its history are kept before a purge may take them; it takes
+   * none by itself within a minute of its end. The idempotency key outlives both. It counts as it
+   * was when the task ended. 0 … 10 years; default: the deployment's.
    *
    * @generated from field: optional google.protobuf.Duration retention = 13;
    */
@@ -1252,7 +1252,8 @@ export type Task = Message<"reeve.v1.Task"> & {
   resumeInputJson: string;
 
   /**
-   * The task was purged: only its name, generation, status, outcome and hash are left.
+   * The task was purged: only its name, generation, status, outcome, hash, the code of its reason
+   * and its finish time are left, in every view.
    *
    * @generated from field: bool purged = 39;
    */
