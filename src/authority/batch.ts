@@ -6,10 +6,12 @@ import type { Draft } from '../kernel/draft.js';
 import { followParent } from '../kernel/family.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
-import type { SessionWrite } from '../store/commit-plan.js';
+import type { RecordRead, SessionWrite } from '../store/commit-plan.js';
 import type { LinkWrite } from '../store/family-rows.js';
+import type { PermitWrite } from '../store/permit-rows.js';
 import { recordDamaged } from './store-refusal.js';
-import { LinksUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
+import { placementIndex } from './placement-index.js';
+import { LinksUnit, type PermitsOf, PermitsUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
 import type { Work } from './work.js';
 
 export type Located =
@@ -34,6 +36,7 @@ export class Batch {
     readonly now: number,
     private readonly loaded: (taskId: string) => Loaded | undefined,
     private readonly liveChildren: (taskId: string) => number,
+    readonly permitsOf: PermitsOf,
   ) {}
 
   /**
@@ -146,6 +149,24 @@ export class Batch {
 
   writeLinks(links: readonly LinkWrite[]): LinksUnit {
     const unit = new LinksUnit(links);
+    this.add(unit);
+    return unit;
+  }
+
+  /**
+   * What the store keeps of a task's permits is brought to what its record says; with nothing to write for a task that
+   * needs none. Null: there is no record that can be trusted.
+   */
+  align(taskId: string): PermitsUnit | null {
+    const record = this.peek(taskId);
+    if (record === null || 'damaged' in record) return null;
+    const { readyOrder, permits: wish } = placementIndex(record, this.permitsOf(record.admission));
+    const reads = [{ taskId, version: record.lastEvent }];
+    return this.writePermits(reads, wish === undefined ? [] : [{ kind: 'aligned', taskId, readyOrder, wish }]);
+  }
+
+  writePermits(reads: readonly RecordRead[], permits: readonly PermitWrite[]): PermitsUnit {
+    const unit = new PermitsUnit(reads, permits);
     this.add(unit);
     return unit;
   }

@@ -19,7 +19,8 @@ import { tellFollowers } from './followers.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
 import { commitRefusal, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
-import type { Unit } from './unit.js';
+import { AlignWork } from './permit-work.js';
+import type { PermitsOf, Unit } from './unit.js';
 import { type Waiting, WaitingWorks } from './waiting-works.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
 
@@ -35,6 +36,7 @@ export interface CommitterOptions {
   readonly publisher: Publisher;
   readonly newBatchId: () => string;
   readonly acceptTimeoutMs: number;
+  readonly permitsOf: PermitsOf;
   /** A defect or a store that must not be used any more; the process is expected to end. */
   readonly onFatal: (error: unknown) => void;
   readonly onDefect: (error: unknown) => void;
@@ -145,6 +147,7 @@ export class Committer {
       this.options.clock.nowMs(),
       (taskId) => records.get(taskId),
       (taskId) => records.liveChildren(taskId),
+      this.options.permitsOf,
     );
     for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch, judgements);
     await this.tellFollowers(batch, records, judgements);
@@ -219,7 +222,8 @@ export class Committer {
     for (const unit of batch.units) {
       if (unit.kind !== 'record' || unit.draft.events.length === 0) continue;
       const { record } = unit.draft;
-      if (readyOrder(record) !== null) this.claims.offer(record);
+      // Whether a task that needs permits is ready, only the commit tells.
+      if (readyOrder(record) !== null && batch.permitsOf(record.admission).length === 0) this.claims.offer(record);
     }
     let room = MAX_PLANS_PER_BATCH - batch.units.length;
     while (room > 0) {
@@ -248,7 +252,7 @@ export class Committer {
     while (works.length < room && records.missingCount < CLAIMS_PER_LOAD) {
       const assignment = this.claims.next();
       if (assignment === null) break;
-      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs));
+      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs, this.alignLater));
       if (batch.unitOf(assignment.taskId) === undefined) records.need(assignment.taskId);
     }
     return works;
@@ -258,7 +262,7 @@ export class Committer {
     const planned: Unit[] = [];
     const plans = [];
     for (const unit of batch.inOrder()) {
-      const plan = unit.plan();
+      const plan = unit.plan(batch.permitsOf);
       if (plan === null) {
         for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(null));
         continue;
@@ -298,6 +302,8 @@ export class Committer {
         this.options.cache.committed(commit.record);
         this.options.publisher.publish(commit);
       }
+      for (const ready of verdict.ready ?? []) this.claims.offerReady(ready);
+      if (verdict.ready !== undefined) this.claimsWanted = true;
       for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
       return;
     }
@@ -314,6 +320,11 @@ export class Committer {
       });
     }
   }
+
+  /** The ready index has a task that waits, or was made so by another configuration: it is put where it belongs. */
+  private readonly alignLater = (taskId: string): void => {
+    this.works.add(new AlignWork(taskId, () => undefined), 0);
+  };
 
   /** Once more, in a later batch; not for ever. */
   private again(work: Work, judgements: ReadonlyMap<Work, number>): void {

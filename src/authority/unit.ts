@@ -7,7 +7,8 @@
 import { Draft } from '../kernel/draft.js';
 import { type ClosedEdge, linksOf, propagationOf } from './family-links.js';
 import { placementIndex } from './placement-index.js';
-import type { TaskRecord } from '../kernel/record.js';
+import type { Permits } from '../kernel/permits.js';
+import type { Admission, TaskRecord } from '../kernel/record.js';
 import { routeKeyOf } from '../kernel/placement.js';
 import type {
   CommitPlan,
@@ -20,6 +21,7 @@ import type {
   SessionWrite,
 } from '../store/commit-plan.js';
 import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
+import type { PermitWrite } from '../store/permit-rows.js';
 import type { Committed } from './publisher.js';
 import type { Work } from './work.js';
 
@@ -55,7 +57,10 @@ class Answers {
   }
 }
 
-export type Unit = RecordUnit | SessionUnit | LinksUnit;
+/** The permits that a task needs under the configuration in force. */
+export type PermitsOf = (admission: Admission) => Permits;
+
+export type Unit = RecordUnit | SessionUnit | LinksUnit | PermitsUnit;
 
 export class SessionUnit extends Answers {
   readonly kind = 'session';
@@ -79,6 +84,22 @@ export class LinksUnit extends Answers {
 
   plan(): CommitPlan {
     return { ...NOTHING, links: this.links };
+  }
+}
+
+/** No record: only what the store keeps of permits, resting on the records that it was derived from. */
+export class PermitsUnit extends Answers {
+  readonly kind = 'permits';
+
+  constructor(
+    private readonly recordReads: readonly RecordRead[],
+    private readonly permits: readonly PermitWrite[],
+  ) {
+    super();
+  }
+
+  plan(): CommitPlan {
+    return { ...NOTHING, recordReads: this.recordReads, permits: this.permits };
   }
 }
 
@@ -171,8 +192,8 @@ export class RecordUnit extends Answers {
   }
 
   /** The finished plan, or null when nothing is to be written. */
-  plan(): CommitPlan | null {
-    const write = this.recordWrite();
+  plan(permitsOf: PermitsOf): CommitPlan | null {
+    const write = this.recordWrite(permitsOf);
     const { draft, base, opened, closed } = this;
     const counts = write === null && closed.length > 0;
     if (write === null && this.ledger.length === 0 && this.diagnostics.length === 0 && !counts) return null;
@@ -214,11 +235,13 @@ export class RecordUnit extends Answers {
     };
   }
 
-  private recordWrite(): RecordWrite | null {
+  private recordWrite(permitsOf: PermitsOf): RecordWrite | null {
     const { draft, base } = this;
     if (draft.events.length === 0) return null;
     const { record, events } = draft;
-    const index = placementIndex(record);
+    const needs = permitsOf(record.admission);
+    const claims = needs.length > 0 && events.some(({ type }) => type === 'reeve.task.claimed');
+    const index = placementIndex(record, needs, claims);
     if (base === null) {
       const { admission } = record;
       return { kind: 'insert', admission, routeKey: routeKeyOf(admission), record, index, events };

@@ -17,6 +17,7 @@ import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
 import type { TaskStore } from '../store/task-store.js';
+import { PermitAlignment } from '../timers/permit-alignment.js';
 import { Propagation } from '../timers/propagation.js';
 import { TaskTimers } from '../timers/task-timers.js';
 import { TokenMint } from '../wire/opaque-token.js';
@@ -76,6 +77,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   parts.quiet.start();
   let port: number;
   try {
+    await parts.permits.start();
     await parts.dispatcher.start();
     parts.timers.start();
     parts.propagation.start();
@@ -112,6 +114,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     random: options.random ?? systemRandom,
     acceptTimeoutMs: config.acceptTimeoutMs,
     cacheBytes: config.cacheMib * 1_048_576,
+    permitRules: { keyLimits: config.concurrency, capabilities: config.capabilities },
     onFatal,
     onDefect,
   });
@@ -119,6 +122,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   const dispatcher = new Dispatcher({ authority, quiet, onError: onDefect });
   const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
   const propagation = new Propagation(authority, onDefect);
+  const permits = new PermitAlignment(authority, onDefect);
   const feed = new TaskFeed(authority);
   const tokens = new TokenMint(await store.secret());
 
@@ -139,7 +143,21 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService]);
 
-  return { log, clock, server, health, dispatcher, streams, timers, propagation, quiet, feed, authority, store };
+  return {
+    log,
+    clock,
+    server,
+    health,
+    dispatcher,
+    streams,
+    timers,
+    propagation,
+    permits,
+    quiet,
+    feed,
+    authority,
+    store,
+  };
 }
 
 /** A store that was opened is closed again when nothing comes of it. */

@@ -7,6 +7,7 @@
 import type { Admission, TaskRecord } from '../kernel/record.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
+import type { PermitWish, PermitWrite, TaskReady } from './permit-rows.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -19,6 +20,8 @@ export interface CommitPlan {
   readonly diagnostics: readonly Diagnostic[];
   /** What it says of families and dependencies; absent for a task that has neither. */
   readonly links?: readonly LinkWrite[];
+  /** What it says of permits beside its record; absent for nearly every plan. */
+  readonly permits?: readonly PermitWrite[];
 }
 
 export interface RecordRead {
@@ -40,6 +43,11 @@ export interface RecordIndex {
   readonly readyOrder: number | null;
   readonly nextDueAt: number | null;
   readonly leaseSession: string | null;
+  /**
+   * The permits without which it may not run, for the tasks that need any. Its ready order is then where it wants to
+   * stand: it is in the ready index while it holds all of them, and a claim of it is refused unless it did before.
+   */
+  readonly permits?: PermitWish;
 }
 
 /** A new record: its key and its task id must both be free. */
@@ -128,9 +136,16 @@ export const MAX_DIAGNOSTICS_PER_EPOCH = 16;
 
 export type PlanVerdict =
   /** `firstSequences[i]` is the sequence of the first event of `records[i]`; the others follow it one by one. */
-  | { readonly kind: 'committed'; readonly firstSequences: readonly number[] }
+  | {
+      readonly kind: 'committed';
+      readonly firstSequences: readonly number[];
+      /** Tasks that came to hold all their permits by it, its own and others; absent where there are none. */
+      readonly ready?: readonly TaskReady[];
+    }
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
+  /** It claims a task that does not hold the permit named, and so is not claimable. */
+  | { readonly kind: 'conflict'; readonly subject: 'permit'; readonly id: string }
   /** The (namespace, key) of an insert is taken by this task. */
   | { readonly kind: 'duplicate'; readonly taskId: string }
   | { readonly kind: 'task_id_taken'; readonly taskId: string }

@@ -7,6 +7,8 @@ import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
+import type { PermitWait } from '../kernel/permits.js';
+import type { PermitState } from './permit-rows.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
 import type { StoreError } from './store-error.js';
 
@@ -147,6 +149,11 @@ export interface TaskStore {
   waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): Promise<readonly WaiterRow[]>;
   /** What was committed and not yet told to all who follow, by task and generation, after the one given. */
   propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]>;
+
+  /** Permits that somebody holds or waits for, in the order of their names, after the one given. */
+  permits(after: string | null, limit: number): Promise<readonly PermitState[]>;
+  /** The permit that a task waits for; null when it waits for none. */
+  permitWait(taskId: string): Promise<PermitWait | null>;
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;

@@ -27,7 +27,6 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
   if (policy === undefined) return NO_POLICY;
   // Nothing purges yet, and a promise to forget is not to be broken silently.
   if (policy.retention !== undefined) throw unsupportedField(`${field}.retention`);
-  if (policy.concurrencyKey !== undefined) throw unsupportedField(`${field}.concurrency_key`);
   const span = (name: string, duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(`${field}.${name}`, duration);
   const { notBefore, cancellationPolicy } = policy;
@@ -44,6 +43,7 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
     parent: policy.parent === undefined ? undefined : readParent(`${field}.parent`, policy.parent),
     dependsOn: readDependencies(`${field}.depends_on`, policy.dependsOn),
     onUnsatisfied: unsatisfied.readOr(`${field}.on_unsatisfied`, policy.onUnsatisfied ?? 0, undefined),
+    concurrencyKey: policy.concurrencyKey,
     retry: policy.retry === undefined ? undefined : readRetry(`${field}.retry`, policy.retry),
     cancellationPolicy:
       cancellationPolicy === undefined

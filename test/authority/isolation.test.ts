@@ -73,7 +73,7 @@ describe('a unit', () => {
     unit.reads({ sessionId: 's', attachment: 1, needs: 'not_gone' });
     unit.reads({ sessionId: 's', attachment: 2, needs: 'live' });
     unit.reads({ sessionId: 's', attachment: 2, needs: 'not_gone' });
-    expect(unit.plan()?.sessionReads).toEqual([
+    expect(unit.plan(() => [])?.sessionReads).toEqual([
       { sessionId: 's', attachment: 1, needs: 'not_gone' },
       { sessionId: 's', attachment: 2, needs: 'live' },
     ]);
@@ -91,6 +91,7 @@ describe('a defect', () => {
       cache: new RecordCache(1_000_000),
       publisher: new Publisher((error) => defects.push(error)),
       newBatchId: () => `batch-${String(++ids)}`,
+      permitsOf: () => [],
       acceptTimeoutMs: 5_000,
       onFatal: (error) => fatals.push(error),
       onDefect: (error) => defects.push(error),

@@ -17,6 +17,8 @@ export const lifecycleTables = [
   'dependencies',
   'family_counts',
   'propagations',
+  'permits',
+  'permit_rows',
 ];
 
 const adapterFile = /^src\/store\/[^/]+\/.+/;

@@ -6,13 +6,20 @@ import type { Cause } from '../../src/kernel/cause.js';
 import { judge } from '../../src/kernel/decide.js';
 import { Draft } from '../../src/kernel/draft.js';
 import type { WorkerSaying } from '../../src/kernel/intent.js';
-import { readyOrder, routeKeyOf } from '../../src/kernel/placement.js';
+import { type PermitRules, permitsOf } from '../../src/kernel/permits.js';
+import { routeKeyOf } from '../../src/kernel/placement.js';
 import type { Admission, TaskRecord } from '../../src/kernel/record.js';
-import { nextDueAt } from '../../src/kernel/timers.js';
 import { judgeReport } from '../../src/kernel/worker-report.js';
-import type { CommitPlan, RecordIndex, SessionRow } from '../../src/store/commit-plan.js';
+import { placementIndex } from '../../src/authority/placement-index.js';
+import type { CommitPlan, SessionRow } from '../../src/store/commit-plan.js';
 
 export const NOW = 1_800_000_000_000;
+
+/** Keys that begin with `two` have two permits, others one; `gpu` is serialized. */
+export const RULES: PermitRules = {
+  keyLimits: [{ pattern: 'two*', limit: 2 }],
+  capabilities: new Map([['gpu', 'serialization']]),
+};
 
 const NOTHING: CommitPlan = {
   recordReads: [],
@@ -37,6 +44,7 @@ export function joined(...plans: readonly CommitPlan[]): CommitPlan {
     ledger: plans.flatMap((plan) => plan.ledger),
     diagnostics: plans.flatMap((plan) => plan.diagnostics),
     links: plans.flatMap((plan) => plan.links ?? []),
+    permits: plans.flatMap((plan) => plan.permits ?? []),
   };
 }
 
@@ -59,6 +67,8 @@ export interface TaskShape {
   readonly at?: number;
   readonly notBeforeAt?: number;
   readonly parent?: ParentLink;
+  readonly concurrencyKey?: string;
+  readonly capabilities?: readonly string[];
 }
 
 let made = 0;
@@ -74,15 +84,15 @@ export function submitted(shape: TaskShape = {}): Step {
     admission,
     routeKey: routeKeyOf(admission),
     record,
-    index: indexOf(record),
+    index: placementIndex(record, permitsOf(admission, RULES)),
     events,
   } as const;
   return { plan: planOf({ records: [insert] }), record };
 }
 
 function admissionOf(shape: TaskShape, taskId: string): Admission {
-  const { labels = {}, priority = 0, startByMs = null } = shape;
-  const policy = resolvePolicy({ labels, priority, startByMs, parent: shape.parent });
+  const { labels = {}, priority = 0, startByMs = null, concurrencyKey = null, capabilities = [] } = shape;
+  const policy = resolvePolicy({ labels, priority, startByMs, parent: shape.parent, concurrencyKey });
   if (!policy.ok) throw new Error(JSON.stringify(policy.refusal));
   return {
     taskId,
@@ -93,7 +103,7 @@ function admissionOf(shape: TaskShape, taskId: string): Admission {
       actionKind: shape.kind ?? 'agent',
       argsJson: shape.argsJson ?? '{"n":1}',
       executionTarget: 'host',
-      requiredCapabilities: [],
+      requiredCapabilities: capabilities,
       libraryRef: null,
       libraryContentHash: null,
     },
@@ -112,7 +122,8 @@ export function changed(record: TaskRecord, change: (draft: Draft) => void, at: 
   const draft = Draft.of(record, at);
   change(draft);
   const { taskId } = record.admission;
-  const index = indexOf(draft.record);
+  const claims = draft.events.some(({ type }) => type === 'reeve.task.claimed');
+  const index = placementIndex(draft.record, permitsOf(record.admission, RULES), claims);
   const update = { kind: 'update', taskId, baseVersion: record.lastEvent, record: draft.record, index } as const;
   return { plan: planOf({ records: [{ ...update, events: draft.events }] }), record: draft.record };
 }
@@ -158,18 +169,11 @@ export function sessionRow(sessionId: string, given: Partial<SessionRow> = {}): 
   };
 }
 
-function indexOf(record: TaskRecord): RecordIndex {
-  return {
-    readyOrder: readyOrder(record),
-    nextDueAt: nextDueAt(record),
-    leaseSession: record.lease?.sessionId ?? null,
-  };
-}
-
+export const OPERATOR: Cause = causeOf('operator', 'tester');
 const PRODUCER: Cause = causeOf('producer', 'tester');
 const WORKER: Cause = causeOf('worker', 'worker-1');
 
-function causeOf(type: 'producer' | 'worker', id: string): Cause {
+function causeOf(type: 'producer' | 'worker' | 'operator', id: string): Cause {
   return {
     actor: { type, id },
     principal: 'anonymous',

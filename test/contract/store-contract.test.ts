@@ -5,6 +5,7 @@ import type { TaskStore } from '../../src/store/task-store.js';
 import { commitContract } from './commit-contract.js';
 import { memoryEngine, sqliteEngine } from './engines.js';
 import { familyContract } from './family-contract.js';
+import { permitContract } from './permit-contract.js';
 import { readContract } from './read-contract.js';
 import { sessionContract } from './session-contract.js';
 import { skewContract } from './skew-contract.js';
@@ -14,6 +15,7 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   commits: commitContract,
   'write skew': skewContract,
   families: familyContract,
+  permits: permitContract,
   sessions: sessionContract,
   reads: readContract,
 };

@@ -197,7 +197,6 @@ describe('malformed submissions', () => {
   });
 
   const later: readonly (readonly [string, Submission['policy']])[] = [
-    ['policy.concurrency_key', { concurrencyKey: 'k' }],
     ['policy.retention', { retention: { seconds: 86_400n } }],
     ['policy.retention', { retention: {} }],
   ];

@@ -106,14 +106,18 @@ describe('opening', () => {
     const task = submitted();
     await committed(store, task);
     await store.close();
-    const tables = ['children', 'dependencies', 'family_counts', 'propagations'];
-    tamper(path, ...tables.map((table) => `DROP TABLE ${table}`), 'PRAGMA user_version = 1');
+    const tables = MIGRATIONS.slice(1).flatMap((step) =>
+      [...step.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name),
+    );
+    tamper(path, ...tables.map((table) => `DROP TABLE ${String(table)}`), 'PRAGMA user_version = 1');
     const again = await openSqliteStore({ path });
     const { taskId } = task.record.admission;
     expect(await recordOf(again, taskId)).toEqual(task.record);
     const links = [{ kind: 'child_admitted', parentId: taskId, childId: taskId, live: true }] as const;
     await commit(again, planOf({ links }));
     expect(await again.familyCounts([taskId])).toEqual([{ liveChildren: 1, unsatisfied: 0 }]);
+    await committed(again, submitted({ concurrencyKey: 'k' }));
+    expect(await again.permits(null, 9)).toMatchObject([{ held: 1 }]);
     await again.close();
   });
 

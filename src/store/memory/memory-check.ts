@@ -1,9 +1,10 @@
 /**
  * The check phase of the memory store, in the order of answers that sqlite/plan-check.ts documents: keys first, then
- * records, families and sessions. It writes nothing.
+ * records, families, permits and sessions. It writes nothing.
  */
 import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
 import { brokenLink } from '../family-guards.js';
+import { alignmentsOf } from '../permit-rows.js';
 import { sessionIdOf, taskIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
 import type { MemoryTables } from './memory-tables.js';
@@ -16,6 +17,7 @@ export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
     keys(tables, plan) ??
     records(tables, plan) ??
     families(tables, plan) ??
+    permits(tables, plan) ??
     sessions(tables, plan)
   );
 }
@@ -60,6 +62,14 @@ function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
 function families({ family }: MemoryTables, { links = [] }: CommitPlan): Lost | null {
   const broken = brokenLink(links, family);
   return broken === null ? null : { kind: 'conflict', subject: 'family', id: broken };
+}
+
+function permits({ permits: kept }: MemoryTables, plan: CommitPlan): Lost | null {
+  for (const { taskId, wish } of alignmentsOf(plan)) {
+    const missing = kept.missing(taskId, wish);
+    if (missing !== null) return { kind: 'conflict', subject: 'permit', id: missing };
+  }
+  return null;
 }
 
 function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {

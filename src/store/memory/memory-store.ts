@@ -6,6 +6,15 @@ import { randomBytes } from 'node:crypto';
 import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
+import type { PermitWait } from '../../kernel/permits.js';
+import {
+  MAX_AHEAD_COUNTED,
+  MAX_HOLDERS_NAMED,
+  type PermitState,
+  type TaskReady,
+  permitWritesOf,
+} from '../permit-rows.js';
+import type { PermitPlace } from '../permit-rules.js';
 import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
 import { sessionAfter } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
@@ -51,8 +60,16 @@ class MemoryStore implements TaskStore {
     }
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
     for (const link of plan.links ?? []) tables.family.write(link);
+    const ready = permitWritesOf(plan).flatMap((write) =>
+      tables.permits.write(write).map((place) => this.ready(place)),
+    );
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
-    return { kind: 'committed', firstSequences };
+    return ready.length === 0 ? { kind: 'committed', firstSequences } : { kind: 'committed', firstSequences, ready };
+  }
+
+  private ready({ task, readyOrder }: PermitPlace): TaskReady {
+    const { taskId = '', routeKey = '' } = this.tables.byOrder[task - 1] ?? {};
+    return { taskId, routeKey, readyOrder };
   }
 
   /** Never needed: nothing comes between this store and its answer. */
@@ -227,6 +244,31 @@ class MemoryStore implements TaskStore {
           after === null || row.order > after.order || (row.order === after.order && row.generation > after.generation),
       )
       .slice(0, limit);
+  }
+
+  async permits(after: string | null, limit: number): Promise<readonly PermitState[]> {
+    this.assertOpen();
+    return this.tables.permits.states(after, limit);
+  }
+
+  async permitWait(taskId: string): Promise<PermitWait | null> {
+    this.assertOpen();
+    const { permits, tasks, byOrder } = this.tables;
+    const task = tasks.get(taskId)?.order ?? 0;
+    const row = permits.rowsOf(task).find(({ state }) => state === 'waiting');
+    const count = row === undefined ? null : permits.countOf(row.name);
+    if (row === undefined || count === null) return null;
+    const { name, readyOrder } = row;
+    const holders = permits.holdersOf(name).map((order) => byOrder[order - 1]?.taskId ?? '');
+    const ahead = Math.min(permits.ahead(name, { task, readyOrder }), MAX_AHEAD_COUNTED);
+    return {
+      name,
+      limit: count.limit,
+      held: count.held,
+      holders: holders.slice(0, MAX_HOLDERS_NAMED),
+      ahead,
+      aheadIsAtLeast: ahead === MAX_AHEAD_COUNTED,
+    };
   }
 
   secret(): Promise<string> {

@@ -14,6 +14,7 @@ import {
 import type { StoredEvent } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
+import { MemoryPermits } from './memory-permits.js';
 
 export interface TaskEntry {
   readonly taskId: string;
@@ -37,6 +38,10 @@ export class MemoryTables {
   readonly due = new Set<TaskEntry>();
   readonly leased = new Map<string, Set<TaskEntry>>();
   readonly family = new MemoryFamily();
+  readonly permits = new MemoryPermits(
+    (taskId) => this.tasks.get(taskId)?.order ?? null,
+    (order, readyOrder) => this.setReady(order, readyOrder),
+  );
   private readonly keys = new Map<string, TaskEntry>();
   private nextSequence = 1;
 
@@ -50,7 +55,8 @@ export class MemoryTables {
     if (entry === undefined) throw new Error('a checked update has no task');
     this.unindex(entry);
     entry.record = deepFreeze(withAdmission(write.record, entry.record.admission));
-    entry.index = deepFreeze(write.index);
+    // A task that needs permits is ready when it holds them all.
+    entry.index = deepFreeze(write.index.permits === undefined ? write.index : { ...write.index, readyOrder: null });
     this.reindex(entry);
     const first = this.nextSequence;
     for (const event of write.events) {
@@ -58,6 +64,14 @@ export class MemoryTables {
       this.nextSequence += 1;
     }
     return first;
+  }
+
+  private setReady(order: number, readyOrder: number | null): void {
+    const entry = this.byOrder[order - 1];
+    if (entry === undefined) return;
+    this.unindex(entry);
+    entry.index = deepFreeze({ ...entry.index, readyOrder });
+    this.reindex(entry);
   }
 
   private insert({ admission, routeKey, record, index }: RecordWrite & { readonly kind: 'insert' }): TaskEntry {

@@ -1,14 +1,20 @@
 /**
  * A batch on its way to the writer thread: every text is encoded on this side and all of it goes into one flat list,
  * because cloning a list of texts between threads is cheap and cloning nested objects is not. What is rare (several
- * records read, session writes, ledger, diagnostics, families) travels as it is.
+ * records read, session writes, ledger, diagnostics, families, permits) travels as it is.
  */
 import { encodeAdmission } from '../admission-codec.js';
-import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, SessionRead } from '../commit-plan.js';
+import type { CommitPlan, PlanVerdict, RecordIndex, RecordInsert, RecordUpdate, SessionRead } from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
+import { type PermitWrite, type TaskReady, permitWritesOf } from '../permit-rows.js';
 import { encodeRecord } from '../record-codec.js';
 
-export type RareParts = Required<Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>>;
+export interface RareParts extends Required<
+  Pick<CommitPlan, 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'>
+> {
+  /** What the records wish among them. */
+  readonly permits: readonly PermitWrite[];
+}
 
 type Item = string | number | null | RareParts;
 
@@ -66,9 +72,16 @@ export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
 
 const NO_LINKS: RareParts['links'] = [];
 
-function rareParts({ recordReads, sessions, ledger, diagnostics, links = NO_LINKS }: CommitPlan): RareParts | null {
-  const none = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length === 0;
-  return none ? null : { recordReads, sessions, ledger, diagnostics, links };
+function rareParts(plan: CommitPlan): RareParts | null {
+  const { recordReads, sessions, ledger, diagnostics, links = NO_LINKS } = plan;
+  const permits = permitWritesOf(plan);
+  const parts = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
+  return parts + permits.length === 0 ? null : { recordReads, sessions, ledger, diagnostics, links, permits };
+}
+
+/** A task that needs permits is ready when it holds them all. */
+function readyOrderOf({ permits, readyOrder }: RecordIndex): number | null {
+  return permits === undefined ? readyOrder : null;
 }
 
 /** A batch has few routes, and mostly the one just seen. */
@@ -83,7 +96,7 @@ function pushInsert(items: Item[], write: RecordInsert, route: number): void {
     0,
     admission.taskId,
     events.length,
-    index.readyOrder,
+    readyOrderOf(index),
     index.nextDueAt,
     index.leaseSession,
     encodeRecord(record),
@@ -101,7 +114,7 @@ function pushUpdate(items: Item[], write: RecordUpdate): void {
     1,
     taskId,
     events.length,
-    index.readyOrder,
+    readyOrderOf(index),
     index.nextDueAt,
     index.leaseSession,
     encodeRecord(record),
@@ -158,22 +171,28 @@ export function* decodeBatch(message: BatchMessage): Generator<RowPlan, void, un
 export interface BatchReply {
   readonly firstSequence: number;
   readonly lost: readonly (readonly [number, PlanVerdict])[];
+  /** By plan: the tasks that came to hold their permits by it. */
+  readonly ready: readonly (readonly [number, readonly TaskReady[]])[];
 }
 
 const NOTHING_WRITTEN: PlanVerdict = { kind: 'committed', firstSequences: [] };
 
 export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): readonly PlanVerdict[] {
   const lost = reply.lost.length === 0 ? null : new Map(reply.lost);
+  const ready = reply.ready.length === 0 ? null : new Map(reply.ready);
   let sequence = reply.firstSequence;
   return plans.map((plan, index) => {
     const verdict = lost?.get(index);
     if (verdict !== undefined) return verdict;
-    if (plan.records.length === 0) return NOTHING_WRITTEN;
+    const readyTasks = ready?.get(index);
+    if (plan.records.length === 0 && readyTasks === undefined) return NOTHING_WRITTEN;
     const firstSequences: number[] = [];
     for (const { events } of plan.records) {
       firstSequences.push(sequence);
       sequence += events.length;
     }
-    return { kind: 'committed', firstSequences };
+    return readyTasks === undefined
+      ? { kind: 'committed', firstSequences }
+      : { kind: 'committed', firstSequences, ready: readyTasks };
   });
 }

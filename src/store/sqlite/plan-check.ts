@@ -1,7 +1,7 @@
 /**
  * The check phase: everything that a plan read or presumes, against the store as the plans before it left it. It writes
  * nothing. Order of answers: keys first (what was done before stands whatever else changed), then records, then
- * families, then sessions.
+ * families, then permits, then sessions.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { PlanVerdict, SessionRow, SessionWrite } from '../commit-plan.js';
@@ -11,6 +11,7 @@ import { brokenLink } from '../family-guards.js';
 import type { RowPlan } from './batch-message.js';
 import type { FamilyTables } from './family-tables.js';
 import type { KnownTasks } from './known-tasks.js';
+import type { PermitTables } from './permit-tables.js';
 import type { SessionRows } from './session-rows.js';
 
 const KEY_WITHOUT_TASK = 'an idempotency key stands without its task';
@@ -26,6 +27,7 @@ export class PlanCheck {
     private readonly tasks: KnownTasks,
     private readonly sessions: SessionRows,
     private readonly family: FamilyTables,
+    private readonly permitTables: PermitTables,
   ) {
     this.holderOfKey = db
       .prepare<[string, string], string | null>(
@@ -46,6 +48,7 @@ export class PlanCheck {
       this.keys(plan) ??
       this.records(plan) ??
       this.links(plan) ??
+      this.permits(plan) ??
       this.sessionReads(plan) ??
       this.sessionWrites(plan)
     );
@@ -91,6 +94,14 @@ export class PlanCheck {
   private links({ rare }: RowPlan): Lost | null {
     const broken = rare === null ? null : brokenLink(rare.links, this.family);
     return broken === null ? null : { kind: 'conflict', subject: 'family', id: broken };
+  }
+
+  private permits({ rare }: RowPlan): Lost | null {
+    for (const write of rare?.permits ?? []) {
+      const missing = write.kind === 'aligned' ? this.permitTables.missing(write.taskId, write.wish) : null;
+      if (missing !== null) return { kind: 'conflict', subject: 'permit', id: missing };
+    }
+    return null;
   }
 
   version(taskId: string, version: number): Lost | null {

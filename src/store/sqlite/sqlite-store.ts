@@ -4,6 +4,8 @@
  */
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
+import type { PermitWait } from '../../kernel/permits.js';
+import type { PermitState } from '../permit-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed } from '../plan-shape.js';
 import { StoreError } from '../store-error.js';
@@ -151,6 +153,14 @@ class SqliteStore implements TaskStore {
 
   propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]> {
     return this.writer.call('propagations', after, limit);
+  }
+
+  permits(after: string | null, limit: number): Promise<readonly PermitState[]> {
+    return this.writer.call('permits', after, limit);
+  }
+
+  permitWait(taskId: string): Promise<PermitWait | null> {
+    return this.writer.call('permitWait', taskId);
   }
 
   secret(): Promise<string> {

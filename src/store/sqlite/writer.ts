@@ -5,6 +5,7 @@
  */
 import Database from 'better-sqlite3';
 import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
+import type { TaskReady } from '../permit-rows.js';
 import { sessionHolds } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -19,6 +20,7 @@ import {
 import { Counters } from './counters.js';
 import { FamilyTables } from './family-tables.js';
 import { KnownTasks } from './known-tasks.js';
+import { PermitTables } from './permit-tables.js';
 import { PlanCheck } from './plan-check.js';
 import { SessionRows, columnsOf, standingOf } from './session-rows.js';
 import { type WriteStatements, writeStatements } from './write-statements.js';
@@ -32,7 +34,10 @@ export class Writer {
   private readonly counters: Counters;
   private readonly tasks: KnownTasks;
   readonly family: FamilyTables;
+  readonly permits: PermitTables;
   private readonly check: PlanCheck;
+  /** What the plan that is being written has made ready. */
+  private ready: TaskReady[] = [];
 
   constructor(private readonly db: Database.Database) {
     this.statements = writeStatements(db);
@@ -41,20 +46,24 @@ export class Writer {
     this.counters = new Counters(db);
     this.routes = this.counters.routes;
     this.family = new FamilyTables(db, this.tasks);
-    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family);
+    this.permits = new PermitTables(db, this.tasks);
+    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family, this.permits);
   }
 
   /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
   commit(message: BatchMessage): BatchReply {
     const lost: [number, Lost][] = [];
+    const ready: [number, TaskReady[]][] = [];
     let firstSequence: number;
     try {
       this.statements.begin.run();
       firstSequence = this.counters.nextSequence;
       let index = 0;
       for (const plan of decodeBatch(message)) {
+        this.ready = [];
         const verdict = this.write(plan);
         if (verdict !== null) lost.push([index, verdict]);
+        if (this.ready.length > 0) ready.push([index, this.ready]);
         index += 1;
       }
     } catch (error) {
@@ -67,7 +76,7 @@ export class Writer {
       // at COMMIT may have reached the disk, and this process could no longer tell.
       throw this.undo(error, isFull(error) ? 'unavailable' : 'fatal');
     }
-    return { firstSequence, lost };
+    return { firstSequence, lost, ready };
   }
 
   private write(plan: RowPlan): Lost | null {
@@ -167,6 +176,7 @@ export class Writer {
       statements.insertLedger.run(task.order, intentKey, contentHash, answerJson);
     }
     for (const link of rare.links) this.family.write(link);
+    for (const write of rare.permits) this.ready.push(...this.permits.write(write));
     for (const { taskId, epoch, at, text } of rare.diagnostics) {
       const task = this.tasks.get(taskId);
       if (task === null) continue;
