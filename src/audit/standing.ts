@@ -42,7 +42,11 @@ export function checkTimes(record: TaskRecord, findings: Findings): void {
   }
 }
 
-export function checkIndexes({ routeKey, index }: AuditedTask, record: TaskRecord, findings: Findings): void {
+export function checkIndexes(
+  { routeKey, index, waitsForPermit }: AuditedTask,
+  record: TaskRecord,
+  findings: Findings,
+): void {
   if (routeKey !== routeKeyOf(record.admission)) findings.add('index.route', 'the route is that of another');
   const differs = (
     name: 'index.ready' | 'index.due' | 'index.purge',
@@ -51,7 +55,7 @@ export function checkIndexes({ routeKey, index }: AuditedTask, record: TaskRecor
   ): void => {
     if (expected !== found) findings.add(name, `${expected ?? 'none'} was expected, ${found ?? 'none'} is there`);
   };
-  differs('index.ready', readyOrder(record), index.readyOrder);
+  differs('index.ready', waitsForPermit ? null : readyOrder(record), index.readyOrder);
   differs('index.due', nextDueAt(record), index.nextDueAt);
   // What the deployment keeps by default may have changed since; what the task itself says has not.
   const kept = record.policy.retentionMs === null ? index.purgeAt : purgeAt(record, KEEP_FOR_EVER);

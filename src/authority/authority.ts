@@ -6,13 +6,15 @@
 import type { Submission } from '../kernel/admission/submission.js';
 import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
 import type { TaskRecord } from '../kernel/record.js';
+import { NO_PERMIT_RULES, type PermitRules, type PermitWait, permitStance, permitsOf } from '../kernel/permits.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
-import type { RetentionDefaults } from '../kernel/retention.js';
+import { KEEP_FOR_EVER, type RetentionDefaults } from '../kernel/retention.js';
 import { taskPurged } from '../kernel/tombstone.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
 import type { Propagation } from '../store/family-rows.js';
+import type { PermitWrite } from '../store/permit-rows.js';
 import { StoreError } from '../store/store-error.js';
 import type { EventBounds, EventPage, EventScope } from '../store/event-pages.js';
 import type { OperationEntry, OperationWrite } from '../store/purge-rows.js';
@@ -23,6 +25,7 @@ import { Committer } from './committer.js';
 import { type Follow, FollowWork, type Followed } from './follow-work.js';
 import { type IntentAnswer, type IntentRequest, IntentWork } from './intent-work.js';
 import { LeaseTokens } from './lease-tokens.js';
+import { AlignWork, PermitStep, type PermitsDone } from './permit-work.js';
 import { PropagatedWork } from './propagated-work.js';
 import { type CommitListener, Publisher } from './publisher.js';
 import { type OperationAnswer, OperationWork, type PurgeAnswer, type PurgeRequest, PurgeWork } from './purge-work.js';
@@ -46,6 +49,8 @@ export interface AuthorityOptions {
   readonly cacheBytes?: number;
   /** How long tasks are kept that name no retention of their own; by default for ever. */
   readonly retention?: RetentionDefaults;
+  /** How many tasks of a key or a capability may run at once. Default: one of a key, any number of a capability. */
+  readonly permitRules?: PermitRules;
   /** The store must not be used any more; the process is expected to end. */
   readonly onFatal: (error: unknown) => void;
   /** A broken invariant or a failing listener; the service goes on. */
@@ -83,7 +88,10 @@ export class Authority {
       publisher: this.publisher,
       newBatchId: this.newId,
       acceptTimeoutMs: options.acceptTimeoutMs ?? DEFAULT_ACCEPT_TIMEOUT_MS,
-      ...(options.retention === undefined ? {} : { retention: options.retention }),
+      rules: {
+        permitsOf: (admission) => permitsOf(admission, this.permitRules),
+        retention: options.retention ?? KEEP_FOR_EVER,
+      },
       onFatal: (error) => this.end(error),
       onDefect,
       onOutage: () => {
@@ -100,6 +108,10 @@ export class Authority {
 
   get store(): TaskStore {
     return this.options.store;
+  }
+
+  get permitRules(): PermitRules {
+    return this.options.permitRules ?? NO_PERMIT_RULES;
   }
 
   get clock(): Clock {
@@ -197,6 +209,16 @@ export class Authority {
     return new Promise((resolve) => this.committer.enqueue(new OperationWork(write, resolve)));
   }
 
+  /** Brings what the store keeps of a task's permits to what the rules in force want of it. */
+  alignPermits(taskId: string): Promise<PermitsDone> {
+    return new Promise((resolve) => this.committer.enqueue(new AlignWork(taskId, resolve)));
+  }
+
+  /** One step of changing a permit. */
+  changePermit(write: Exclude<PermitWrite, { kind: 'aligned' }>): Promise<PermitsDone> {
+    return new Promise((resolve) => this.committer.enqueue(new PermitStep(write, resolve)));
+  }
+
   /** Changes a session; `lost` when its guard did not hold. */
   writeSession(write: SessionWrite): Promise<SessionAnswer> {
     return new Promise((resolve) => this.committer.enqueue(new SessionWork(write, resolve)));
@@ -222,16 +244,20 @@ export class Authority {
     });
   }
 
-  /** What a decision on this record may know of its family, read from the store; nothing for a task without one. */
+  /** What a decision on this record may know beside it, read from the store; nothing for a task that is alone. */
   async familyOf(record: TaskRecord): Promise<Read<FamilyContext>> {
     const { taskId, policy } = record.admission;
     const link = policy.parent?.attached === true ? policy.parent : null;
-    if (link === null && !record.hasChildren) return { ok: true, value: NO_FAMILY };
+    if (link === null && !record.hasChildren && !this.queuesForPermits(record)) return { ok: true, value: NO_FAMILY };
     return this.read(taskId, async () => {
       const [counts] = record.hasChildren ? await this.store.familyCounts([taskId]) : [];
       const [parent] = link === null ? [] : await this.store.loadTasks([link.taskId]);
       const seen = link === null ? undefined : parent?.kind === 'task' ? parent.record : null;
-      return { ok: true, value: { parent: seen, liveChildren: counts?.liveChildren ?? 0 } };
+      const wait = await this.permitWait(record);
+      return {
+        ok: true,
+        value: { parent: seen, liveChildren: counts?.liveChildren ?? 0, permitAwaited: wait?.name ?? null },
+      };
     });
   }
 
@@ -243,6 +269,11 @@ export class Authority {
       if (task.kind === 'purged') return { ok: false, refusal: taskPurged(taskId) };
       return { ok: true, value: task.order };
     });
+  }
+
+  /** The permit that the task waits for; null for nearly every task. Throws StoreError. */
+  async permitWait(record: TaskRecord): Promise<PermitWait | null> {
+    return this.queuesForPermits(record) ? this.store.permitWait(record.admission.taskId) : null;
   }
 
   async findTaskId(namespace: string, idempotencyKey: string): Promise<Read<string>> {
@@ -307,6 +338,10 @@ export class Authority {
     // A refusal that turns out to be a replay resolves in a second step.
     while (this.resolving.size > 0) await Promise.all(this.resolving);
     this.stopped = true;
+  }
+
+  private queuesForPermits(record: TaskRecord): boolean {
+    return permitStance(record) === 'queued' && permitsOf(record.admission, this.permitRules).length > 0;
   }
 
   private end(error: unknown): void {

@@ -6,13 +6,15 @@ import type { Draft } from '../kernel/draft.js';
 import { followParent } from '../kernel/family.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
-import type { SessionWrite } from '../store/commit-plan.js';
+import type { RecordRead, SessionWrite } from '../store/commit-plan.js';
 import type { LinkWrite } from '../store/family-rows.js';
-import type { RepairUnit } from './repair-unit.js';
 import { type Tombstone, taskPurged } from '../kernel/tombstone.js';
+import type { PermitWrite } from '../store/permit-rows.js';
 import type { OperationWrite, PurgeWrite } from '../store/purge-rows.js';
+import { type IndexRules, placementIndex } from './placement-index.js';
+import type { RepairUnit } from './repair-unit.js';
 import { recordDamaged } from './store-refusal.js';
-import { LinksUnit, OperationUnit, PurgeUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
+import { LinksUnit, OperationUnit, PermitsUnit, PurgeUnit, RecordUnit, SessionUnit, type Unit } from './unit.js';
 import type { Work } from './work.js';
 
 export type Located =
@@ -39,6 +41,7 @@ export class Batch {
     readonly now: number,
     private readonly loaded: (taskId: string) => Loaded | undefined,
     private readonly liveChildren: (taskId: string) => number,
+    readonly rules: IndexRules,
   ) {}
 
   /**
@@ -156,6 +159,24 @@ export class Batch {
 
   addRepair(unit: RepairUnit): void {
     this.add(unit);
+  }
+
+  /**
+   * What the store keeps of a task's permits is brought to what its record says; with nothing to write for a task that
+   * needs none. Null: there is no record that can be trusted.
+   */
+  align(taskId: string): PermitsUnit | null {
+    const record = this.peek(taskId);
+    if (record === null || 'damaged' in record || 'purged' in record) return null;
+    const { readyOrder, permits: wish } = placementIndex(record, this.rules);
+    const reads = [{ taskId, version: record.lastEvent }];
+    return this.writePermits(reads, wish === undefined ? [] : [{ kind: 'aligned', taskId, readyOrder, wish }]);
+  }
+
+  writePermits(reads: readonly RecordRead[], permits: readonly PermitWrite[]): PermitsUnit {
+    const unit = new PermitsUnit(reads, permits);
+    this.add(unit);
+    return unit;
   }
 
   writeSession(write: SessionWrite): SessionUnit {

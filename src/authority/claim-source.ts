@@ -3,6 +3,7 @@
  * the committer judges each pairing like any other intent and commits it before anybody is told.
  */
 import type { TaskRecord } from '../kernel/record.js';
+import type { TaskReady } from '../store/permit-rows.js';
 
 /** One pairing of a ready task with a session that has a free slot; its credit is already taken. */
 export interface Assignment {
@@ -30,6 +31,8 @@ export type ClaimFailure =
 export interface ClaimSource {
   /** A task became claimable in the batch being made; it may be assigned in this very batch. */
   offer(record: TaskRecord): void;
+  /** A commit has made this task claimable: it holds its permits. */
+  offerReady(ready: TaskReady): void;
   /** The next pairing, or null when no free slot has a ready task. */
   next(): Assignment | null;
   /** The claim is committed and was published. */
@@ -40,6 +43,7 @@ export interface ClaimSource {
 
 export const NO_CLAIMS: ClaimSource = {
   offer: () => undefined,
+  offerReady: () => undefined,
   next: () => null,
   kept: () => undefined,
   failed: () => undefined,

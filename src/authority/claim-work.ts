@@ -20,6 +20,8 @@ export class ClaimWork implements Work {
     private readonly assignment: Assignment,
     private readonly source: ClaimSource,
     private readonly acceptTimeoutMs: number,
+    /** A task that was thought to be ready waits for a permit. */
+    private readonly onWaiting: (taskId: string) => void,
   ) {}
 
   get taskId(): string {
@@ -52,7 +54,9 @@ export class ClaimWork implements Work {
   lost(verdict: Exclude<PlanVerdict, { kind: 'committed' }>): 'answered' {
     // A lost pairing is not judged again: the dispatcher pairs afresh with what is true by then.
     const { assignment, source } = this;
-    if (verdict.kind === 'duplicate' || verdict.kind === 'task_id_taken') source.failed(assignment, 'stale');
+    const waiting = verdict.kind === 'conflict' && verdict.subject === 'permit';
+    if (waiting) this.onWaiting(assignment.taskId);
+    if (waiting || verdict.kind === 'duplicate' || verdict.kind === 'task_id_taken') source.failed(assignment, 'stale');
     else source.failed(assignment, lostStanding(verdict, assignment.sessionId) ? 'session' : 'record');
     return 'answered';
   }

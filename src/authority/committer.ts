@@ -5,7 +5,6 @@
  */
 import { readyOrder } from '../kernel/placement.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
-import type { RetentionDefaults } from '../kernel/retention.js';
 import type { Clock } from '../lib/clock.js';
 import { type CommitBatch, MAX_PLANS_PER_BATCH, type PlanVerdict } from '../store/commit-plan.js';
 import { StoreError } from '../store/store-error.js';
@@ -17,9 +16,11 @@ import { ClaimWork } from './claim-work.js';
 import { commitBatch } from './commit-outcome.js';
 import { FollowWork } from './follow-work.js';
 import { tellFollowers } from './followers.js';
+import { type IndexRules, isReady } from './placement-index.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
 import { commitRefusal, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
+import { AlignWork } from './permit-work.js';
 import type { Unit } from './unit.js';
 import { type Waiting, WaitingWorks } from './waiting-works.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
@@ -36,8 +37,7 @@ export interface CommitterOptions {
   readonly publisher: Publisher;
   readonly newBatchId: () => string;
   readonly acceptTimeoutMs: number;
-  /** For ever where nothing is said. */
-  readonly retention?: RetentionDefaults;
+  readonly rules: IndexRules;
   /** A defect or a store that must not be used any more; the process is expected to end. */
   readonly onFatal: (error: unknown) => void;
   readonly onDefect: (error: unknown) => void;
@@ -148,6 +148,7 @@ export class Committer {
       this.options.clock.nowMs(),
       (taskId) => records.get(taskId),
       (taskId) => records.liveChildren(taskId),
+      this.options.rules,
     );
     for (const { work } of taken) if (!spoiled.has(work)) this.judge(work, batch, judgements);
     await this.tellFollowers(batch, records, judgements);
@@ -222,7 +223,9 @@ export class Committer {
     for (const unit of batch.units) {
       if (unit.kind !== 'record' || unit.draft.events.length === 0) continue;
       const { record } = unit.draft;
-      if (readyOrder(record) !== null) this.claims.offer(record);
+      // Whether a task that needs permits is ready, only the commit tells.
+      if (readyOrder(record) !== null && batch.rules.permitsOf(record.admission).length === 0)
+        this.claims.offer(record);
     }
     let room = MAX_PLANS_PER_BATCH - batch.units.length;
     while (room > 0) {
@@ -251,7 +254,7 @@ export class Committer {
     while (works.length < room && records.missingCount < CLAIMS_PER_LOAD) {
       const assignment = this.claims.next();
       if (assignment === null) break;
-      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs));
+      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs, this.alignLater));
       if (batch.unitOf(assignment.taskId) === undefined) records.need(assignment.taskId);
     }
     return works;
@@ -261,7 +264,7 @@ export class Committer {
     const planned: Unit[] = [];
     const plans = [];
     for (const unit of batch.inOrder()) {
-      const plan = unit.plan(this.options.retention);
+      const plan = unit.plan(batch.rules);
       if (plan === null) {
         for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(null));
         continue;
@@ -302,10 +305,12 @@ export class Committer {
         this.options.publisher.publish(commit);
       }
       // Only now: until its commit a damaged task could not be claimed.
-      if (commit !== null && unit.kind === 'repair' && readyOrder(commit.record) !== null) {
+      if (commit !== null && unit.kind === 'repair' && isReady(commit.record, this.options.rules)) {
         this.claims.offer(commit.record);
         this.claimsWanted = true;
       }
+      for (const ready of verdict.ready ?? []) this.claims.offerReady(ready);
+      if (verdict.ready !== undefined) this.claimsWanted = true;
       for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
       return;
     }
@@ -322,6 +327,11 @@ export class Committer {
       });
     }
   }
+
+  /** The ready index has a task that waits, or was made so by another configuration: it is put where it belongs. */
+  private readonly alignLater = (taskId: string): void => {
+    this.works.add(new AlignWork(taskId, () => undefined), 0);
+  };
 
   /** Once more, in a later batch; not for ever. */
   private again(work: Work, judgements: ReadonlyMap<Work, number>): void {

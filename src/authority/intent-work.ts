@@ -8,6 +8,7 @@ import type { TaskEvent } from '../kernel/event.js';
 import type { Guards, Intent } from '../kernel/intent.js';
 import { NO_GUARDS } from '../kernel/intent.js';
 import type { TaskRecord } from '../kernel/record.js';
+import { permitRefusal } from '../kernel/permits.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Guard, Verdict } from '../kernel/verdict.js';
 import type { LedgerEntry, PlanVerdict, SessionRead } from '../store/commit-plan.js';
@@ -105,10 +106,14 @@ export class IntentWork implements Work {
   }
 
   lost(verdict: Exclude<PlanVerdict, { kind: 'committed' }>): 'retry' | 'answered' {
-    const { key, session } = this.request;
+    const { key, session, intent, taskId } = this.request;
     if (verdict.kind === 'repeated' && verdict.original.intentKey === key?.key) this.remembered = verdict.original;
     if (lostStanding(verdict, session?.sessionId)) {
       this.refuse(sessionGone());
+      return 'answered';
+    }
+    if (intent.kind === 'claim' && verdict.kind === 'conflict' && verdict.subject === 'permit') {
+      this.refuse(permitRefusal(taskId, verdict.id));
       return 'answered';
     }
     // Also when a revision was pinned: on the record as it is now, judging again gives the caller its conflict.

@@ -1,18 +1,36 @@
 /**
- * What the store indexes about a record, as the kernel computes it: readiness, the one timer, the lease holder, and
- * when it may be purged.
+ * What the store indexes about a record, as the kernel computes it under the configuration in force: readiness, the one
+ * timer, the lease holder, when it may be purged, and the permits of a task that needs any.
  */
+import { NO_PERMITS, type Permits, permitStance } from '../kernel/permits.js';
 import { readyOrder } from '../kernel/placement.js';
-import type { TaskRecord } from '../kernel/record.js';
+import type { Admission, TaskRecord } from '../kernel/record.js';
 import { KEEP_FOR_EVER, type RetentionDefaults, purgeAt } from '../kernel/retention.js';
 import { nextDueAt } from '../kernel/timers.js';
 import type { RecordIndex } from '../store/commit-plan.js';
 
-export function placementIndex(record: TaskRecord, retention: RetentionDefaults = KEEP_FOR_EVER): RecordIndex {
-  return {
+/** What of the configuration a record's place in the store depends on. */
+export interface IndexRules {
+  readonly permitsOf: (admission: Admission) => Permits;
+  /** Of tasks that name no retention of their own. */
+  readonly retention: RetentionDefaults;
+}
+
+export const PLAIN_RULES: IndexRules = { permitsOf: () => NO_PERMITS, retention: KEEP_FOR_EVER };
+
+/** Ready for a worker as it is: a task that needs permits is told to be so by the store, once it holds them. */
+export function isReady(record: TaskRecord, rules: IndexRules): boolean {
+  return readyOrder(record) !== null && rules.permitsOf(record.admission).length === 0;
+}
+
+/** @param claims whether the write is a claim, which its task must hold its permits for. */
+export function placementIndex(record: TaskRecord, rules: IndexRules = PLAIN_RULES, claims = false): RecordIndex {
+  const needs = rules.permitsOf(record.admission);
+  const index = {
     readyOrder: readyOrder(record),
     nextDueAt: nextDueAt(record),
     leaseSession: record.lease?.sessionId ?? null,
-    purgeAt: purgeAt(record, retention),
+    purgeAt: purgeAt(record, rules.retention),
   };
+  return needs.length === 0 ? index : { ...index, permits: { needs, stance: permitStance(record), claims } };
 }

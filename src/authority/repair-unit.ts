@@ -4,8 +4,7 @@
 import type { Draft } from '../kernel/draft.js';
 import { routeKeyOf } from '../kernel/placement.js';
 import type { CommitPlan, PlanVerdict } from '../store/commit-plan.js';
-import type { RetentionDefaults } from '../kernel/retention.js';
-import { placementIndex } from './placement-index.js';
+import { type IndexRules, placementIndex } from './placement-index.js';
 import type { Committed } from './publisher.js';
 import type { RepairRequest } from './repair-work.js';
 import { Answers } from './unit-answers.js';
@@ -20,7 +19,7 @@ export class RepairUnit extends Answers {
     super();
   }
 
-  plan(retention?: RetentionDefaults): CommitPlan {
+  plan(rules: IndexRules): CommitPlan {
     const { fingerprint, rederive, ledger, data } = this.request;
     const { record, events } = this.draft;
     const { admission } = record;
@@ -29,7 +28,7 @@ export class RepairUnit extends Answers {
       fingerprint,
       record,
       routeKey: routeKeyOf(admission),
-      index: placementIndex(record, retention),
+      index: placementIndex(record, rules),
       event,
       rederive,
       redact: data.redacted,

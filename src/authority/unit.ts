@@ -6,9 +6,8 @@
  */
 import { Draft } from '../kernel/draft.js';
 import { type ClosedEdge, linksOf, propagationOf } from './family-links.js';
-import { placementIndex } from './placement-index.js';
+import { type IndexRules, placementIndex } from './placement-index.js';
 import type { TaskRecord } from '../kernel/record.js';
-import type { RetentionDefaults } from '../kernel/retention.js';
 import { routeKeyOf } from '../kernel/placement.js';
 import type {
   CommitPlan,
@@ -22,6 +21,7 @@ import type {
 } from '../store/commit-plan.js';
 import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
 import type { OperationWrite, PurgeWrite } from '../store/purge-rows.js';
+import type { PermitWrite } from '../store/permit-rows.js';
 import type { Committed } from './publisher.js';
 import type { RepairUnit } from './repair-unit.js';
 import { Answers } from './unit-answers.js';
@@ -39,7 +39,7 @@ const NOTHING: CommitPlan = {
 const NO_EDGES: EdgeOpened[] = [];
 const NO_CLOSED: ClosedEdge[] = [];
 
-export type Unit = RecordUnit | SessionUnit | LinksUnit | RepairUnit | PurgeUnit | OperationUnit;
+export type Unit = RecordUnit | SessionUnit | LinksUnit | RepairUnit | PurgeUnit | OperationUnit | PermitsUnit;
 
 export class SessionUnit extends Answers {
   readonly kind = 'session';
@@ -63,6 +63,22 @@ export class LinksUnit extends Answers {
 
   plan(): CommitPlan {
     return { ...NOTHING, links: this.links };
+  }
+}
+
+/** No record: only what the store keeps of permits, resting on the records that it was derived from. */
+export class PermitsUnit extends Answers {
+  readonly kind = 'permits';
+
+  constructor(
+    private readonly recordReads: readonly RecordRead[],
+    private readonly permits: readonly PermitWrite[],
+  ) {
+    super();
+  }
+
+  plan(): CommitPlan {
+    return { ...NOTHING, recordReads: this.recordReads, permits: this.permits };
   }
 }
 
@@ -186,8 +202,8 @@ export class RecordUnit extends Answers {
   }
 
   /** The finished plan, or null when nothing is to be written. */
-  plan(retention?: RetentionDefaults): CommitPlan | null {
-    const write = this.recordWrite(retention);
+  plan(rules: IndexRules): CommitPlan | null {
+    const write = this.recordWrite(rules);
     const { draft, base, opened, closed } = this;
     const counts = write === null && closed.length > 0;
     if (write === null && this.ledger.length === 0 && this.diagnostics.length === 0 && !counts) return null;
@@ -231,11 +247,12 @@ export class RecordUnit extends Answers {
     };
   }
 
-  private recordWrite(retention: RetentionDefaults | undefined): RecordWrite | null {
+  private recordWrite(rules: IndexRules): RecordWrite | null {
     const { draft, base, idIsFresh } = this;
     if (draft.events.length === 0) return null;
     const { record, events } = draft;
-    const index = placementIndex(record, retention);
+    const claims = events.some(({ type }) => type === 'reeve.task.claimed');
+    const index = placementIndex(record, rules, claims);
     if (base === null) {
       const { admission } = record;
       const routeKey = routeKeyOf(admission);

@@ -8,6 +8,7 @@ import type { Assignment, ClaimFailure, ClaimSource } from '../authority/claim-s
 import { type Route, routeKeyOf, readyOrder, routeOf, type Subscription } from '../kernel/placement.js';
 import { EXECUTION_TARGETS } from '../kernel/admission/application.js';
 import type { TaskRecord } from '../kernel/record.js';
+import type { TaskReady } from '../store/permit-rows.js';
 import type { ReadyPosition, ReadyTask } from '../store/task-store.js';
 import { ClaimableWindows } from './claimable-windows.js';
 import { DamagedTasks } from './damaged-tasks.js';
@@ -147,7 +148,18 @@ export class ReadyRoutes implements ClaimSource {
     this.damaged.forget(record.admission.taskId);
     const key = routeKeyOf(record.admission);
     const window = this.windows.get(key) ?? this.windowOf(key, routeOf(record.admission));
-    window.offer({ taskId: record.admission.taskId, readyOrder: order });
+    this.offerTo(window, { taskId: record.admission.taskId, readyOrder: order });
+  }
+
+  offerReady({ taskId, routeKey, readyOrder }: TaskReady): void {
+    const known = this.windows.get(routeKey);
+    const route = known === undefined ? parseRouteKey(routeKey) : null;
+    const window = known ?? (route && this.windowOf(routeKey, route));
+    if (window !== null) this.offerTo(window, { taskId, readyOrder });
+  }
+
+  private offerTo(window: RouteWindow, entry: ReadyEntry): void {
+    window.offer(entry);
     if (window.size > 0) this.claimable.add(window);
     else if (window.wantsLoad && window.hasCredit) this.load(window);
   }

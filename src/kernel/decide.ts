@@ -11,6 +11,7 @@ import { parentRefusal } from './family.js';
 import { judgeResume, judgeSkip, judgeSuspend } from './hold.js';
 import type { ClaimIntent, Guards, HandBackIntent, Intent, LeaseProof } from './intent.js';
 import { NO_GUARDS } from './intent.js';
+import { permitRefusal } from './permits.js';
 import { judgePolicyUpdate } from './policy-update.js';
 import type { TaskRecord } from './record.js';
 import { reason } from './reason-codes.js';
@@ -35,6 +36,7 @@ export function decide(
   const draft = Draft.of(record, now);
   draft.parent = family.parent;
   draft.liveChildren = family.liveChildren;
+  draft.permitAwaited = family.permitAwaited;
   const verdict = judge(draft, intent, guards);
   return verdict.kind === 'applied' ? { kind: 'applied', record: draft.record, events: draft.events } : verdict;
 }
@@ -122,6 +124,7 @@ function judgeClaim(draft: Draft, intent: ClaimIntent): Verdict {
       }),
     );
   }
+  if (draft.permitAwaited !== null) return refused(permitRefusal(record.admission.taskId, draft.permitAwaited));
   const orphaned = parentRefusal(draft);
   if (orphaned !== null) return refused(orphaned);
   draft.append(

@@ -29,14 +29,17 @@ export interface EventContext {
 export interface FamilyContext {
   readonly parent: TaskRecord | null | undefined;
   readonly liveChildren: number;
+  /** The permit that it was seen to wait for. A write does not rest on it: there the store says so itself. */
+  readonly permitAwaited: string | null;
 }
 
-export const NO_FAMILY: FamilyContext = { parent: undefined, liveChildren: 0 };
+export const NO_FAMILY: FamilyContext = { parent: undefined, liveChildren: 0, permitAwaited: null };
 
 export class Draft implements FamilyContext {
   readonly events: TaskEvent[] = [];
   parent: TaskRecord | null | undefined = undefined;
   liveChildren = 0;
+  permitAwaited: string | null = null;
 
   private constructor(
     private current: TaskRecord,

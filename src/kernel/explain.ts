@@ -3,6 +3,7 @@
  * Pure: a record and what is known around it make an answer. It tells what the rules elsewhere do and is none itself;
  * only what can stand in the way today is told.
  */
+import { type PermitWait, subjectOf } from './permits.js';
 import type { Route, Subscription } from './placement.js';
 import { routeOf, servesQueue } from './placement.js';
 import type { Lease, TaskRecord } from './record.js';
@@ -15,6 +16,8 @@ export type BlockerKind =
   | 'not_before'
   | 'retry_backoff'
   | 'dependency'
+  | 'concurrency_key'
+  | 'serialized_capability'
   | 'no_worker_for_queue'
   | 'no_worker_for_kind'
   | 'no_worker_for_target'
@@ -34,11 +37,18 @@ export interface Holder {
   readonly sessionId: string;
 }
 
+/** A task that holds what another waits for. */
+export interface TaskHolder {
+  readonly taskId: string;
+}
+
 export interface Blocker {
   readonly kind: BlockerKind;
   /** For people: one sentence. */
   readonly detail: string;
-  readonly holders: readonly Holder[];
+  readonly holders: readonly (Holder | TaskHolder)[];
+  /** All of them, also those that are not named. */
+  readonly holderCount: number;
   /** Epoch ms at which it is out of the way by itself; null: not known. */
   readonly until: number | null;
 }
@@ -56,6 +66,8 @@ export interface ExplainContext {
   /** Epoch ms at which the service last came out of a pause. */
   readonly quietSince: number;
   readonly candidates: readonly Candidate[];
+  /** What the task waits for before it is ready; null: no permit. */
+  readonly permitWait: PermitWait | null;
   /** The session that holds the lease, as its row has it; null: no lease, or no such row. */
   readonly session: { readonly expiresAt: number; readonly ttlMs: number; readonly attached: boolean } | null;
 }
@@ -96,10 +108,11 @@ function blockersOf(record: TaskRecord, context: ExplainContext): readonly Block
   }
 }
 
-function queued(record: TaskRecord, { now, candidates }: ExplainContext): Blocker {
+function queued(record: TaskRecord, { now, candidates, permitWait }: ExplainContext): Blocker {
   if (record.notBeforeAt !== null && record.notBeforeAt > now) {
     return blocker('not_before', 'its start is delayed', record.notBeforeAt);
   }
+  if (permitWait !== null) return waitsForPermit(permitWait);
   const route = routeOf(record.admission);
   const onQueue = candidates.filter(({ subscription }) => servesQueue(subscription, route));
   if (onQueue.length === 0) {
@@ -126,6 +139,20 @@ function queued(record: TaskRecord, { now, candidates }: ExplainContext): Blocke
     return blocker('no_free_slot', `${workers(fitting)} tasks like it, and all of them are full`, null, fitting);
   }
   return blocker('dispatching', 'it is claimable and a worker has a free slot');
+}
+
+function waitsForPermit({ name, limit, held, holders, ahead, aheadIsAtLeast }: PermitWait): Blocker {
+  const subject = subjectOf(name);
+  const what = subject.kind === 'key' ? `concurrency key ${subject.key}` : `capability ${subject.label}`;
+  const before = `${aheadIsAtLeast ? 'at least ' : ''}${String(ahead)} before it`;
+  const detail = `it waits for ${what}: ${String(held)} of ${String(limit)} taken, ${before}`;
+  return {
+    kind: subject.kind === 'key' ? 'concurrency_key' : 'serialized_capability',
+    detail,
+    holders: holders.map((taskId) => ({ taskId })),
+    holderCount: held,
+    until: null,
+  };
 }
 
 function missingOf({ subscription }: Candidate, route: Route): readonly string[] {
@@ -195,7 +222,7 @@ function blocker(
   until: number | null = null,
   holders: readonly Holder[] = [],
 ): Blocker {
-  return { kind, detail, until, holders };
+  return { kind, detail, until, holders, holderCount: holders.length };
 }
 
 function workers(found: readonly Candidate[]): string {

@@ -40,6 +40,8 @@ export function loadConfig(sources: ConfigSources = {}): ServerConfig {
     store: value('store'),
     logLevel: value('logLevel'),
     actionKinds: value('actionKinds'),
+    concurrency: value('concurrency'),
+    capabilities: value('capabilities'),
     acceptTimeoutMs: value('acceptTimeoutMs'),
     drainGraceMs: value('drainGraceMs'),
     drainReconnectMs: value('drainReconnectMs'),

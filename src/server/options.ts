@@ -4,6 +4,9 @@
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
 import type { RetentionDefaults } from '../kernel/retention.js';
+import type { CapabilityClasses } from '../kernel/capability-class.js';
+import type { KeyLimit } from '../kernel/permits.js';
+import { readCapabilities, readKeyLimits } from './admission-options.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
 import { readRetention } from './retention-option.js';
 import {
@@ -25,6 +28,10 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   /** Kinds beside the built-in ones. */
   readonly actionKinds: readonly string[];
+  /** How many tasks of a concurrency key may run at once. */
+  readonly concurrency: readonly KeyLimit[];
+  /** What capability labels mean besides matching. */
+  readonly capabilities: CapabilityClasses;
   readonly acceptTimeoutMs: number;
   readonly drainGraceMs: number;
   readonly drainReconnectMs: number;
@@ -75,6 +82,26 @@ export const OPTIONS: OptionTable = {
   actionKinds: {
     ...named('action-kinds', '<kinds>', '', 'Action kinds beside the built-in ones, separated by commas'),
     read: readList,
+  },
+  concurrency: {
+    ...named(
+      'concurrency',
+      '<limits>',
+      '',
+      'How many tasks of a concurrency key run at once, as pattern=number separated by commas, tenant-*=4 for example; ' +
+        'the first pattern that fits counts, and a key that none fits runs one. In the file: a list of {key, limit}',
+    ),
+    read: readKeyLimits,
+  },
+  capabilities: {
+    ...named(
+      'capabilities',
+      '<classes>',
+      '',
+      'What capability labels mean besides matching, as label=class separated by commas: serialization (one task that ' +
+        'requires it runs at a time), eligibility. In the file: a mapping of labels',
+    ),
+    read: readCapabilities,
   },
   acceptTimeoutMs: {
     ...named(

@@ -12,6 +12,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import type { WorkStreams } from '../services/worker-service.js';
 import type { TaskFeed } from '../services/task-feed.js';
 import type { TaskStore } from '../store/task-store.js';
+import type { PermitAlignment } from '../timers/permit-alignment.js';
 import type { Propagation } from '../timers/propagation.js';
 import type { Purging } from '../timers/purging.js';
 import type { TaskTimers } from '../timers/task-timers.js';
@@ -28,6 +29,7 @@ export interface RunningParts {
   readonly timers: TaskTimers;
   readonly propagation: Propagation;
   readonly purging: Purging;
+  readonly permits: PermitAlignment;
   readonly quiet: QuietPeriod;
   readonly feed: TaskFeed;
   readonly authority: Authority;
@@ -62,7 +64,8 @@ export class StopError extends Error {
 
 /** Throws StopError once everything is over, when a step failed or did not end in its time. */
 export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, address }: StopTerms): Promise<void> {
-  const { log, clock, health, dispatcher, timers, propagation, purging, quiet, feed, authority, store } = parts;
+  const { log, clock, health, dispatcher, timers, propagation, purging, permits } = parts;
+  const { quiet, feed, authority, store } = parts;
   const steps = new Steps(log, clock);
   log.info({ grace_ms: graceMs }, 'stopping');
   await steps.take('say that nothing is served any more', () => health.notServing());
@@ -71,6 +74,7 @@ export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, ad
   await steps.take('stop the timers', () => timers.stop());
   await steps.take('stop the propagation', () => propagation.stop());
   await steps.take('stop the purges', () => purging.stop());
+  await steps.take('stop the alignment of permits', () => permits.stop());
   await steps.take('commit what was accepted', () => authority.stop(), FLUSH_PATIENCE_MS);
   await steps.take('end the sessions', () => dispatcher.stop());
   await steps.take('close the streams', () => closeStreams(parts, address));

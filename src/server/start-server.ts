@@ -19,6 +19,7 @@ import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
 import type { TaskStore } from '../store/task-store.js';
+import { PermitAlignment } from '../timers/permit-alignment.js';
 import { Propagation } from '../timers/propagation.js';
 import { Purging } from '../timers/purging.js';
 import { TaskTimers } from '../timers/task-timers.js';
@@ -80,6 +81,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   parts.quiet.start();
   let port: number;
   try {
+    await parts.permits.start();
     await parts.dispatcher.start();
     parts.timers.start();
     parts.propagation.start();
@@ -118,6 +120,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     acceptTimeoutMs: config.acceptTimeoutMs,
     cacheBytes: config.cacheMib * 1_048_576,
     retention: config.retention,
+    permitRules: { keyLimits: config.concurrency, capabilities: config.capabilities },
     onFatal,
     onDefect,
   });
@@ -130,6 +133,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     onError: onDefect,
     onPurged: (purged) => log.info({ purged }, 'tasks whose retention is over were purged'),
   });
+  const permits = new PermitAlignment(authority, onDefect);
   const feed = new TaskFeed(authority);
   const tokens = new TokenMint(await store.secret());
   const cursors = new CursorMint(tokens, await store.incarnation());
@@ -163,6 +167,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
     timers,
     propagation,
     purging,
+    permits,
     quiet,
     feed,
     authority,

@@ -29,11 +29,13 @@ export class Explains {
     };
   }
 
-  private async contextOf({ lease, status }: TaskRecord): Promise<ExplainContext> {
+  private async contextOf(record: TaskRecord): Promise<ExplainContext> {
+    const { lease, status } = record;
     const { authority, dispatcher } = this;
     const row = lease === null ? null : await authority.store.loadSession(lease.sessionId);
     const ofRow = (sessionId: string) => dispatcher.session(sessionId)?.attached ?? false;
     return {
+      permitWait: await authority.permitWait(record),
       now: authority.now(),
       quietSince: dispatcher.quietSince(),
       candidates: status === 'queued' ? dispatcher.candidates() : [],

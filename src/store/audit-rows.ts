@@ -35,6 +35,8 @@ export interface AuditedTask {
   readonly record: Decoded<TaskRecord>;
   readonly version: number | null;
   readonly routeKey: string | null;
+  /** It is in a line for a permit, and so not ready. */
+  readonly waitsForPermit: boolean;
   readonly index: RecordIndex;
   /** The number of the last event of the history; null without any. */
   readonly lastNumber: number | null;

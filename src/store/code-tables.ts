@@ -11,6 +11,7 @@ import type { PolicyField } from '../kernel/policy-update.js';
 import type { TaskStatus } from '../kernel/status.js';
 import type { SessionState } from './commit-plan.js';
 import type { FollowedOutcome } from './family-rows.js';
+import type { PermitRowState } from './permit-rules.js';
 
 type Codes<Name extends string> = Readonly<Record<Name, number>>;
 
@@ -164,6 +165,9 @@ export const TARGET_CODES: Codes<ExecutionTarget> = {
   process: 4,
 };
 export const TARGETS = namesByCode(TARGET_CODES);
+
+export const PERMIT_STATE_CODES: Codes<PermitRowState> = { waiting: 0, queued: 1, running: 2, to_come: 3 };
+export const PERMIT_STATES = namesByCode(PERMIT_STATE_CODES);
 
 export const SESSION_CODES: Codes<SessionState> = { live: 0, draining: 1, gone: 2 };
 export const SESSION_STATES = namesByCode(SESSION_CODES);

@@ -9,6 +9,7 @@ import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
 import type { Link } from './history-chain.js';
 import type { OperationWrite, PurgeWrite } from './purge-rows.js';
+import type { PermitWish, PermitWrite, TaskReady } from './permit-rows.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -26,6 +27,8 @@ export interface CommitPlan {
   /** Takes one task away; then the plan writes nothing else. Absent for nearly every plan, as are operations. */
   readonly purge?: PurgeWrite;
   readonly operations?: readonly OperationWrite[];
+  /** What it says of permits beside its record; absent for nearly every plan. */
+  readonly permits?: readonly PermitWrite[];
 }
 
 export interface RecordRead {
@@ -49,6 +52,11 @@ export interface RecordIndex {
   readonly leaseSession: string | null;
   /** Epoch ms from which the task may be purged. */
   readonly purgeAt: number | null;
+  /**
+   * The permits without which it may not run, for the tasks that need any. Its ready order is then where it wants to
+   * stand: it is in the ready index while it holds all of them, and a claim of it is refused unless it did before.
+   */
+  readonly permits?: PermitWish;
 }
 
 /** A new record: its key and its task id must both be free, also of purged tasks. */
@@ -161,9 +169,17 @@ export type PlanVerdict =
    * `firstSequences[i]` is the sequence of the first event of `records[i]`, those of `repairs` behind; the other events
    * follow it one by one. `links[i]` is the link of that write in the hash chain of its task.
    */
-  | { readonly kind: 'committed'; readonly firstSequences: readonly number[]; readonly links: readonly Link[] }
+  | {
+      readonly kind: 'committed';
+      readonly firstSequences: readonly number[];
+      readonly links: readonly Link[];
+      /** Tasks that came to hold all their permits by it, its own and others; absent where there are none. */
+      readonly ready?: readonly TaskReady[];
+    }
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
+  /** It claims a task that does not hold the permit named, and so is not claimable. */
+  | { readonly kind: 'conflict'; readonly subject: 'permit'; readonly id: string }
   /** The (namespace, key) of an insert is taken by this task, if only by a purged one. */
   | { readonly kind: 'duplicate'; readonly taskId: string }
   | { readonly kind: 'task_id_taken'; readonly taskId: string }

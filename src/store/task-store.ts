@@ -11,6 +11,8 @@ import type { Tombstone } from '../kernel/tombstone.js';
 import type { EventBounds, EventPage, EventScope } from './event-pages.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
 import type { Link } from './history-chain.js';
+import type { PermitWait } from '../kernel/permits.js';
+import type { PermitState } from './permit-rows.js';
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from './commit-plan.js';
 import type { OperationEntry, PurgeableTask } from './purge-rows.js';
 import type { StoreError } from './store-error.js';
@@ -196,6 +198,10 @@ export interface TaskStore {
    * `throughNumber`; see MAX_HISTORY_PER_STRETCH. At least one if there is any.
    */
   auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch>;
+  /** Permits that somebody holds or waits for, in the order of their names, after the one given. */
+  permits(after: string | null, limit: number): Promise<readonly PermitState[]>;
+  /** The permit that a task waits for; null when it waits for none. */
+  permitWait(taskId: string): Promise<PermitWait | null>;
 
   /** 32 random bytes made when the store was, as hex: leases and sessions derive their tokens from it. */
   secret(): Promise<string>;

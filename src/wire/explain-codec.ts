@@ -1,7 +1,13 @@
 /**
  * Explanations from the domain to the wire (task_service.proto, Explain).
  */
-import { BlockerKind, type BlockerSchema, type NextTimerSchema, TimerKind } from '../gen/reeve/v1/task_service_pb.js';
+import {
+  BlockerKind,
+  type BlockerSchema,
+  type HolderSchema,
+  type NextTimerSchema,
+  TimerKind,
+} from '../gen/reeve/v1/task_service_pb.js';
 import type { Blocker, BlockerKind as BlockerWord, NextTimer } from '../kernel/explain.js';
 import { EnumTable } from './enum-tables.js';
 import type { Fields } from './message-fields.js';
@@ -16,6 +22,8 @@ const blockerKinds = new EnumTable<BlockerWord, BlockerKind>({
   not_before: BlockerKind.NOT_BEFORE,
   retry_backoff: BlockerKind.RETRY_BACKOFF,
   dependency: BlockerKind.DEPENDENCY,
+  concurrency_key: BlockerKind.CONCURRENCY_KEY,
+  serialized_capability: BlockerKind.SERIALIZED_CAPABILITY,
   no_worker_for_queue: BlockerKind.NO_WORKER_FOR_QUEUE,
   no_worker_for_kind: BlockerKind.NO_WORKER_FOR_KIND,
   no_worker_for_target: BlockerKind.NO_WORKER_FOR_TARGET,
@@ -43,16 +51,19 @@ const timerKinds = new EnumTable<NextTimer['kind'], TimerKind>({
   session: TimerKind.SESSION,
 });
 
-export function blockerMessage({ kind, detail, holders, until }: Blocker): Fields<typeof BlockerSchema> {
+export function blockerMessage({ kind, detail, holders, holderCount, until }: Blocker): Fields<typeof BlockerSchema> {
   return {
     kind: blockerKinds.value(kind),
     detail,
-    holders: holders
-      .slice(0, MAX_HOLDERS)
-      .map(({ workerName, sessionId }) => ({ workerName, sessionAlias: sessionAlias(sessionId) })),
-    holderCount: holders.length,
+    holders: holders.slice(0, MAX_HOLDERS).map(holderMessage),
+    holderCount,
     ...(until === null ? {} : { until: toTimestamp(until) }),
   };
+}
+
+function holderMessage(holder: Blocker['holders'][number]): Fields<typeof HolderSchema> {
+  if ('taskId' in holder) return holder;
+  return { workerName: holder.workerName, sessionAlias: sessionAlias(holder.sessionId) };
 }
 
 export function nextTimerMessage({ kind, dueAt }: NextTimer): Fields<typeof NextTimerSchema> {

@@ -25,7 +25,6 @@ const NO_POLICY: TaskPolicyInput = {};
 /** Throws MALFORMED for what is not well-formed, UNSUPPORTED for what is not served. `field` leads to the policy. */
 export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskPolicyInput {
   if (policy === undefined) return NO_POLICY;
-  if (policy.concurrencyKey !== undefined) throw unsupportedField(`${field}.concurrency_key`);
   const span = (name: string, duration: Duration | undefined): number | undefined =>
     duration === undefined ? undefined : durationMs(`${field}.${name}`, duration);
   const { notBefore, cancellationPolicy } = policy;
@@ -43,6 +42,7 @@ export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskP
     parent: policy.parent === undefined ? undefined : readParent(`${field}.parent`, policy.parent),
     dependsOn: readDependencies(`${field}.depends_on`, policy.dependsOn),
     onUnsatisfied: unsatisfied.readOr(`${field}.on_unsatisfied`, policy.onUnsatisfied ?? 0, undefined),
+    concurrencyKey: policy.concurrencyKey,
     retry: policy.retry === undefined ? undefined : readRetry(`${field}.retry`, policy.retry),
     cancellationPolicy:
       cancellationPolicy === undefined

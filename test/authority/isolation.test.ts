@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { IntentWork } from '../../src/authority/intent-work.js';
 import { Committer } from '../../src/authority/committer.js';
 import { MAX_BATCH_BYTES, MAX_WAITING_BYTES, MAX_WAITING_WORKS } from '../../src/authority/waiting-works.js';
+import { PLAIN_RULES } from '../../src/authority/placement-index.js';
 import { Publisher } from '../../src/authority/publisher.js';
 import { RecordCache } from '../../src/authority/record-cache.js';
 import type { SubmitAnswer } from '../../src/authority/submit-work.js';
@@ -73,7 +74,7 @@ describe('a unit', () => {
     unit.reads({ sessionId: 's', attachment: 1, needs: 'not_gone' });
     unit.reads({ sessionId: 's', attachment: 2, needs: 'live' });
     unit.reads({ sessionId: 's', attachment: 2, needs: 'not_gone' });
-    expect(unit.plan()?.sessionReads).toEqual([
+    expect(unit.plan(PLAIN_RULES)?.sessionReads).toEqual([
       { sessionId: 's', attachment: 1, needs: 'not_gone' },
       { sessionId: 's', attachment: 2, needs: 'live' },
     ]);
@@ -91,6 +92,7 @@ describe('a defect', () => {
       cache: new RecordCache(1_000_000),
       publisher: new Publisher((error) => defects.push(error)),
       newBatchId: () => `batch-${String(++ids)}`,
+      rules: PLAIN_RULES,
       acceptTimeoutMs: 5_000,
       onFatal: (error) => fatals.push(error),
       onDefect: (error) => defects.push(error),

@@ -20,6 +20,8 @@ export const lifecycleTables = [
   'tombstones',
   'purging',
   'operations',
+  'permits',
+  'permit_rows',
 ];
 
 const adapterFile = /^src\/store\/[^/]+\/.+/;

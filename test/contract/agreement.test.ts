@@ -10,6 +10,7 @@ import { memoryEngine, sqliteEngine } from './engines.js';
 import {
   NOW,
   type Step,
+  type TaskShape,
   cancelled,
   claimed,
   completed,
@@ -41,11 +42,23 @@ function proposed(memory: Memory, { plan, record }: Step): CommitPlan {
   return plan;
 }
 
-const insert = fc.tuple(few, few).map(
-  ([task, key]): Part =>
-    (run, memory) =>
-      proposed(memory, submitted({ taskId: taskOf(run, task), key: `${run}-k${String(key)}` })),
-);
+/**
+ * What tasks share and wait for: keys of one and of two permits, and a capability, alone and together. A task needs the
+ * same whoever proposes it: decisions are made on records of every proposal.
+ */
+const NEEDS: readonly TaskShape[] = [
+  {},
+  { concurrencyKey: 'k' },
+  { concurrencyKey: 'two', priority: 1 },
+  { capabilities: ['gpu'] },
+  { concurrencyKey: 'k', capabilities: ['gpu'], priority: 2 },
+];
+const needsOf = (run: string, task: number): TaskShape => NEEDS[(Number(run.slice(3)) + task) % NEEDS.length] ?? {};
+
+const insert = fc.tuple(few, few).map(([task, key]): Part => (run, memory) => {
+  const shape = { ...needsOf(run, task), taskId: taskOf(run, task), key: `${run}-k${String(key)}` };
+  return proposed(memory, submitted(shape));
+});
 
 const update = fc.tuple(few, age, few, fc.boolean()).map(([task, back, session, cancels]): Part => (run, memory) => {
   const record = remembered(memory, taskOf(run, task), back);
@@ -140,12 +153,17 @@ function overlaps(one: CommitPlan, other: CommitPlan): boolean {
   return names(other).some((name) => taken.has(name));
 }
 
+const ROUTES = ['', 'gpu'].map((capability) => `default\nmain\nagent\nhost\n${capability}`);
+
 async function everythingOf(store: TaskStore, run: string): Promise<unknown> {
   const three = [0, 1, 2];
   const tasks = three.map((task) => taskOf(run, task));
   const sessions = three.map((session) => sessionOf(run, session));
   return {
     tasks: await store.loadTasks(tasks),
+    ready: await Promise.all(ROUTES.map((route) => store.readyTasks(route, null, 1_000))),
+    permits: await store.permits(null, 100),
+    waits: await Promise.all(tasks.map((taskId) => store.permitWait(taskId))),
     keys: await Promise.all(three.map((key) => store.findTaskId('default', `${run}-k${String(key)}`))),
     histories: await Promise.all(tasks.map((taskId) => historyOf(store, taskId))),
     sessions: await Promise.all(sessions.map((sessionId) => store.loadSession(sessionId))),

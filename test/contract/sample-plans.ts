@@ -8,16 +8,24 @@ import type { Cause } from '../../src/kernel/cause.js';
 import { judge } from '../../src/kernel/decide.js';
 import { Draft } from '../../src/kernel/draft.js';
 import type { WorkerSaying } from '../../src/kernel/intent.js';
-import { readyOrder, routeKeyOf } from '../../src/kernel/placement.js';
+import { type PermitRules, permitsOf } from '../../src/kernel/permits.js';
+import { routeKeyOf } from '../../src/kernel/placement.js';
 import type { Admission, TaskRecord } from '../../src/kernel/record.js';
-import { KEEP_FOR_EVER, purgeAt } from '../../src/kernel/retention.js';
-import { nextDueAt } from '../../src/kernel/timers.js';
 import { judgeReport } from '../../src/kernel/worker-report.js';
 import { tombstoneOf } from '../../src/kernel/tombstone.js';
+import { type IndexRules, PLAIN_RULES, placementIndex } from '../../src/authority/placement-index.js';
 import type { AuditedTask } from '../../src/store/audit-rows.js';
-import type { CommitPlan, RecordIndex, RecordRead, SessionRow } from '../../src/store/commit-plan.js';
+import type { CommitPlan, RecordRead, SessionRow } from '../../src/store/commit-plan.js';
 
 export const NOW = 1_800_000_000_000;
+
+/** Keys that begin with `two` have two permits, others one; `gpu` is serialized. */
+export const RULES: PermitRules = {
+  keyLimits: [{ pattern: 'two*', limit: 2 }],
+  capabilities: new Map([['gpu', 'serialization']]),
+};
+
+const INDEX_RULES: IndexRules = { ...PLAIN_RULES, permitsOf: (admission) => permitsOf(admission, RULES) };
 
 const NOTHING: CommitPlan = {
   recordReads: [],
@@ -43,6 +51,7 @@ export function joined(...plans: readonly CommitPlan[]): CommitPlan {
     diagnostics: plans.flatMap((plan) => plan.diagnostics),
     links: plans.flatMap((plan) => plan.links ?? []),
     ...plans.map(({ purge }) => (purge === undefined ? {} : { purge })).reduce((all, one) => ({ ...all, ...one }), {}),
+    permits: plans.flatMap((plan) => plan.permits ?? []),
   };
 }
 
@@ -53,7 +62,13 @@ export function repaired(seen: AuditedTask, base: TaskRecord, redact: number | n
   const data = { repair, mended: [], redacted: redact, accepted: null } as const;
   draft.append({ type: 'reeve.task.repaired', data }, { cause: PRODUCER });
   const { record, events } = draft;
-  const write = { record, index: indexOf(record), routeKey: routeKeyOf(record.admission), rederive: true, redact };
+  const write = {
+    record,
+    index: placementIndex(record, INDEX_RULES),
+    routeKey: routeKeyOf(record.admission),
+    rederive: true,
+    redact,
+  };
   const { fingerprint } = seen;
   const repairs = events.map((event) => ({ taskId: record.admission.taskId, fingerprint, ...write, event }));
   return { plan: planOf({ repairs }), record };
@@ -79,6 +94,8 @@ export interface TaskShape {
   readonly notBeforeAt?: number;
   readonly parent?: ParentLink;
   readonly retentionMs?: number;
+  readonly concurrencyKey?: string;
+  readonly capabilities?: readonly string[];
 }
 
 let made = 0;
@@ -94,16 +111,16 @@ export function submitted(shape: TaskShape = {}): Step {
     admission,
     routeKey: routeKeyOf(admission),
     record,
-    index: indexOf(record),
+    index: placementIndex(record, INDEX_RULES),
     events,
   } as const;
   return { plan: planOf({ records: [insert] }), record };
 }
 
 function admissionOf(shape: TaskShape, taskId: string): Admission {
-  const { labels = {}, priority = 0, startByMs = null } = shape;
+  const { labels = {}, priority = 0, startByMs = null, concurrencyKey = null, capabilities = [] } = shape;
   const { parent, retentionMs } = shape;
-  const policy = resolvePolicy({ labels, priority, startByMs, parent, retentionMs });
+  const policy = resolvePolicy({ labels, priority, startByMs, parent, concurrencyKey, retentionMs });
   if (!policy.ok) throw new Error(JSON.stringify(policy.refusal));
   const application: Application = {
     actionKind: shape.kind ?? 'agent',
@@ -134,7 +151,8 @@ export function changed(record: TaskRecord, change: (draft: Draft) => void, at: 
   const draft = Draft.of(record, at);
   change(draft);
   const { taskId } = record.admission;
-  const index = indexOf(draft.record);
+  const claims = draft.events.some(({ type }) => type === 'reeve.task.claimed');
+  const index = placementIndex(draft.record, INDEX_RULES, claims);
   const update = { kind: 'update', taskId, baseVersion: record.lastEvent, record: draft.record, index } as const;
   return { plan: planOf({ records: [{ ...update, events: draft.events }] }), record: draft.record };
 }
@@ -187,19 +205,11 @@ export function sessionRow(sessionId: string, given: Partial<SessionRow> = {}): 
   };
 }
 
-function indexOf(record: TaskRecord): RecordIndex {
-  return {
-    readyOrder: readyOrder(record),
-    nextDueAt: nextDueAt(record),
-    leaseSession: record.lease?.sessionId ?? null,
-    purgeAt: purgeAt(record, KEEP_FOR_EVER),
-  };
-}
-
+export const OPERATOR: Cause = causeOf('operator', 'tester');
 const PRODUCER: Cause = causeOf('producer', 'tester');
 const WORKER: Cause = causeOf('worker', 'worker-1');
 
-function causeOf(type: 'producer' | 'worker', id: string): Cause {
+function causeOf(type: 'producer' | 'worker' | 'operator', id: string): Cause {
   return {
     actor: { type, id },
     principal: 'anonymous',

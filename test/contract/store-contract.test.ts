@@ -8,6 +8,7 @@ import { memoryEngine, sqliteEngine } from './engines.js';
 import { eventContract } from './event-contract.js';
 import { familyContract } from './family-contract.js';
 import { purgeContract } from './purge-contract.js';
+import { permitContract } from './permit-contract.js';
 import { readContract } from './read-contract.js';
 import { sessionContract } from './session-contract.js';
 import { skewContract } from './skew-contract.js';
@@ -17,6 +18,7 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   commits: commitContract,
   'write skew': skewContract,
   families: familyContract,
+  permits: permitContract,
   sessions: sessionContract,
   reads: readContract,
   audits: auditContract,

@@ -11,7 +11,7 @@ const QUIET_LONG_AGO = T0 - 1_000_000;
 const HOLDER = { workerName: 'worker-1', sessionId: OWNER };
 
 function around(more: Partial<ExplainContext> = {}): ExplainContext {
-  return { now: T0, quietSince: QUIET_LONG_AGO, candidates: [], session: null, ...more };
+  return { now: T0, quietSince: QUIET_LONG_AGO, candidates: [], permitWait: null, session: null, ...more };
 }
 
 function candidate(more: Partial<Subscription> = {}, freeSlots = 1, workerName = 'w'): Candidate {
@@ -79,7 +79,30 @@ describe('a queued task', () => {
       candidate({}, 0, 'c'),
     ];
     const [blocker] = explain(TaskWorld.admit().record, around({ candidates })).blockers;
-    expect(blocker?.holders.map(({ workerName }) => workerName)).toEqual(['a', 'c']);
+    expect(blocker).toMatchObject({ holders: [{ workerName: 'a' }, { workerName: 'c' }], holderCount: 2 });
+  });
+
+  it('waits for its permits before it waits for a worker, and names who has them', () => {
+    const { record } = TaskWorld.admit({ concurrencyKey: 'k' });
+    const wait = { limit: 4, held: 30, holders: ['a', 'b'], ahead: 2, aheadIsAtLeast: false };
+    const ofKey = around({ permitWait: { name: 'key\ndefault\nk', ...wait }, candidates: [candidate()] });
+    expect(explain(record, ofKey).blockers).toEqual([
+      {
+        kind: 'concurrency_key',
+        detail: 'it waits for concurrency key k: 30 of 4 taken, 2 before it',
+        holders: [{ taskId: 'a' }, { taskId: 'b' }],
+        holderCount: 30,
+        until: null,
+      },
+    ]);
+    const many = { name: 'capability\ngpu', ...wait, ahead: 1_000, aheadIsAtLeast: true };
+    const [blocker] = explain(record, around({ permitWait: many })).blockers;
+    expect(blocker).toMatchObject({
+      kind: 'serialized_capability',
+      detail: expect.stringMatching(/gpu: .* at least 1000/),
+    });
+    const delayed = TaskWorld.admit({ concurrencyKey: 'k', notBeforeAtMs: T0 + 5_000 }).record;
+    expect(kinds(delayed, ofKey)).toEqual(['not_before']);
   });
 
   it('waits for its time first, and then for a worker', () => {

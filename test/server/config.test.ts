@@ -65,6 +65,51 @@ describe('loadConfig', () => {
   });
 });
 
+describe('concurrency and capabilities', () => {
+  const concurrency = [
+    { pattern: 'tenant-*', limit: 4 },
+    { pattern: 'a=b', limit: 2 },
+  ];
+  const capabilities = new Map([
+    ['gpu-exclusive', 'serialization'],
+    ['warm', 'affinity'],
+    ['linux', 'eligibility'],
+  ]);
+
+  it('are a list and a mapping in the file', () => {
+    const file = fileOf(
+      'concurrency:\n  - {key: "tenant-*", limit: 4}\n  - {key: "a=b", limit: 2}\n' +
+        'capabilities:\n  gpu-exclusive: serialization\n  warm: affinity\n  linux: eligibility\n',
+    );
+    expect(loadConfig({ file, env: {} })).toMatchObject({ concurrency, capabilities });
+  });
+
+  it('are pairs in flags and variables', () => {
+    const env = { REEVE_CAPABILITIES: 'gpu-exclusive=serialization, warm=affinity,linux=eligibility' };
+    expect(loadConfig({ flags: { concurrency: 'tenant-*=4, a=b=2' }, env })).toMatchObject({
+      concurrency,
+      capabilities,
+    });
+    expect(loadConfig({ env: {} })).toMatchObject({ concurrency: [], capabilities: new Map() });
+  });
+
+  it.each([
+    [{ env: { REEVE_CONCURRENCY: 'tenant' } }, /^REEVE_CONCURRENCY: must be pairs/],
+    [{ env: { REEVE_CONCURRENCY: 'tenant=0' } }, /^REEVE_CONCURRENCY: tenant=0: must be a whole number from 1/],
+    [{ env: { REEVE_CONCURRENCY: '=4' } }, /must be pairs/],
+    [{ file: fileOf('concurrency: [{key: a, limit: 1.5}]') }, /^concurrency: \[0\]: must be a whole number/],
+    [
+      { file: fileOf('concurrency: [{key: a, limit: 1}, {pattern: b}]') },
+      /^concurrency: \[1\]: must be a mapping of key/,
+    ],
+    [{ file: fileOf('concurrency: [{limit: 1}]') }, /^concurrency: \[0\]: must be a single value/],
+    [{ file: fileOf('capabilities: {gpu: serial}') }, /^capabilities: gpu: must be one of eligibility, serialization/],
+    [{ flags: { capabilities: 'a=affinity,a=eligibility' } }, /^--capabilities: a is given twice/],
+  ])('refuse %j', (sources, message) => {
+    expect(() => loadConfig({ env: {}, ...sources })).toThrow(message);
+  });
+});
+
 describe('listen', () => {
   it.each(['localhost', '7451', '127.0.0.1:99999', ':7450', 'a b:1', ''])('%j is no address', (listen) => {
     expect(() => loadConfig({ env: { REEVE_LISTEN: listen }, flags: { listen } })).toThrow(/listen/);

@@ -195,14 +195,6 @@ describe('malformed submissions', () => {
     const refused = await refusal(fixture.client.unaryBytes(tasks.submit, new Uint8Array([0x0a, 0xff])));
     expect(refused).toMatchObject({ code: grpc.status.INVALID_ARGUMENT, reason: 'MALFORMED' });
   });
-
-  const later: readonly (readonly [string, Submission['policy']])[] = [
-    ['policy.concurrency_key', { concurrencyKey: 'k' }],
-  ];
-  it.each(later)('what is not served yet is said so: %s', async (field, policy) => {
-    const refused = await refusal(submit(submission({ policy })));
-    expect(refused).toMatchObject({ code: grpc.status.UNIMPLEMENTED, reason: 'UNSUPPORTED', metadata: { field } });
-  });
 });
 
 describe('SubmitBatch', () => {

@@ -226,6 +226,14 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.auditHistory(order, afterNumber, throughNumber));
   }
 
+  permits(after: string | null, limit: number) {
+    return this.read(() => this.inner.permits(after, limit));
+  }
+
+  permitWait(taskId: string) {
+    return this.read(() => this.inner.permitWait(taskId));
+  }
+
   secret() {
     return this.inner.secret();
   }

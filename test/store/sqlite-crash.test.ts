@@ -7,11 +7,13 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { fold } from '../../src/kernel/fold.js';
+import type { TaskRecord } from '../../src/kernel/record.js';
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
-import type { TaskStore } from '../../src/store/task-store.js';
+import type { ListPage, TaskStore } from '../../src/store/task-store.js';
 import { temporaryFolder } from '../contract/engines.js';
-import { type Step, claimed, completed, joined, submitted } from '../contract/sample-plans.js';
+import { checkPermits } from '../contract/permit-truth.js';
+import { RULES, type Step, claimed, completed, joined, submitted } from '../contract/sample-plans.js';
 import { historyOf, recordOf } from '../contract/store-under-test.js';
 
 const ROUNDS = 20;
@@ -27,17 +29,23 @@ interface Acknowledged {
   readonly verdicts?: readonly PlanVerdict[];
 }
 
-/** Each batch admits three tasks, two of them in one plan, and ends one of the batch before. */
+/**
+ * Each batch ends a task of the batch before, admits three, two of them in one plan, and claims the first: that one has
+ * the permit of its key only since the other ended. The two others wait for a key that is never free.
+ */
 function batchesOf(round: number): readonly Sent[] {
   const sent: Sent[] = [];
   let running: Step | null = null;
   for (let at = 0; at < BATCHES_PER_ROUND; at++) {
-    const fresh = ['a', 'b', 'c'].map((name) => submitted({ taskId: `r${round}-b${at}-${name}` }));
+    const fresh = ['a', 'b', 'c'].map((name) => {
+      const concurrencyKey = name === 'a' ? `round ${round}` : 'taken';
+      return submitted({ taskId: `r${round}-b${at}-${name}`, concurrencyKey });
+    });
     const [one, two, three] = fresh;
     if (one === undefined || two === undefined || three === undefined) throw new Error('three were made');
     const claim = claimed(one.record);
     const end: Step | null = running && completed(running.record);
-    const plans = [one.plan, joined(two.plan, three.plan), claim.plan, ...(end === null ? [] : [end.plan])];
+    const plans = [...(end === null ? [] : [end.plan]), one.plan, joined(two.plan, three.plan), claim.plan];
     sent.push({ batchId: `r${round}-b${at}`, plans, steps: [claim, two, three, ...(end === null ? [] : [end])] });
     running = claim;
   }
@@ -58,6 +66,17 @@ async function killAfter(path: string, sent: readonly Sent[], answers: number): 
   for (const { batchId, plans } of sent) child.send({ batchId, plans }, () => undefined);
   await exited;
   return acknowledged;
+}
+
+async function allRecords(store: TaskStore): Promise<TaskRecord[]> {
+  const all = { namespace: null, queue: null, statuses: null, actionKinds: null, labels: {}, descending: false };
+  const records: TaskRecord[] = [];
+  for (let after: number | null = null; ;) {
+    const page: ListPage = await store.listTasks({ ...all, after, limit: 500, withArgs: true });
+    for (const task of page.tasks) if (task.kind === 'task') records.push(task.record);
+    if (page.next === null) return records;
+    after = page.next;
+  }
 }
 
 async function isThere(store: TaskStore, { record }: Step): Promise<boolean> {
@@ -86,6 +105,7 @@ describe('kill -9 in the middle of commits', () => {
       expect(whole.lastIndexOf(true)).toBe(whole.indexOf(false) === -1 ? whole.length - 1 : whole.indexOf(false) - 1);
       expect(whole.filter(Boolean).length).toBeGreaterThanOrEqual(acknowledged.length);
       durable.push(...sent.filter((_, at) => whole[at]).flatMap(({ steps }) => steps));
+      if (round % 10 === 9) await checkPermits(store, await allRecords(store), RULES);
       await store.close();
     }
     await checkAll(path, durable);

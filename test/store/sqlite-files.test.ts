@@ -39,6 +39,7 @@ const WITHOUT_PURGES = [
   ...['tombstones', 'purging', 'operations'].map((table) => `DROP TABLE ${table}`),
   `DELETE FROM meta WHERE name = 'incarnation'`,
 ];
+const WITHOUT_PERMITS = ['permits', 'permit_rows'].map((table) => `DROP TABLE ${table}`);
 const WITHOUT_CHAIN = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
 const WITHOUT_FAMILIES = ['children', 'dependencies', 'family_counts', 'propagations'].map(
   (table) => `DROP TABLE ${table}`,
@@ -127,7 +128,14 @@ describe('opening', () => {
     const task = submitted();
     await committed(store, task);
     await store.close();
-    tamper(path, ...WITHOUT_PURGES, ...WITHOUT_CHAIN, ...WITHOUT_FAMILIES, 'PRAGMA user_version = 1');
+    tamper(
+      path,
+      ...WITHOUT_PERMITS,
+      ...WITHOUT_PURGES,
+      ...WITHOUT_CHAIN,
+      ...WITHOUT_FAMILIES,
+      'PRAGMA user_version = 1',
+    );
     const again = await openSqliteStore({ path });
     const { taskId } = task.record.admission;
     expect(await recordOf(again, taskId)).toEqual(task.record);
@@ -139,6 +147,8 @@ describe('opening', () => {
     const links = [{ kind: 'child_admitted', parentId: taskId, childId: taskId, live: true }] as const;
     await commit(again, planOf({ links }));
     expect(await again.familyCounts([taskId])).toEqual([{ liveChildren: 1, unsatisfied: 0 }]);
+    await committed(again, submitted({ concurrencyKey: 'k' }));
+    expect(await again.permits(null, 9)).toMatchObject([{ held: 1 }]);
     await again.close();
   });
 
@@ -148,7 +158,7 @@ describe('opening', () => {
     const task = await committedOne(store, cancelled(await committedOne(store, submitted())));
     const made = await store.incarnation();
     await store.close();
-    tamper(path, ...WITHOUT_PURGES, 'PRAGMA user_version = 3');
+    tamper(path, ...WITHOUT_PERMITS, ...WITHOUT_PURGES, 'PRAGMA user_version = 3');
     const again = await openSqliteStore({ path });
     const given = await again.incarnation();
     expect(given).toMatch(/^[0-9a-f]{16}$/);

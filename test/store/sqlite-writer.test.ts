@@ -48,7 +48,29 @@ describe('the writer', () => {
     ]);
     expect(writer.sessions.get('s')).toBeNull();
     expect([...writer.routes.keys()].length).toBe(1);
-    expect(commit(...batch)).toMatchObject({ firstSequence: 2, lost: [] });
+    expect(commit(...batch)).toMatchObject({ firstSequence: 2, lost: [], ready: [] });
+  });
+
+  it('takes no permit, and makes nobody ready, in a transaction that is rolled back', () => {
+    const [first, second] = [submitted({ concurrencyKey: 'k' }), submitted({ concurrencyKey: 'k' })];
+    commit(first, second);
+    const claim = claimed(first.record);
+    commit(claim);
+    const before = [writer.permits.states(null, 9), count('permit_rows')];
+    db.exec(`CREATE TRIGGER broken BEFORE INSERT ON tasks WHEN NEW.task_id = 'poison'
+             BEGIN SELECT RAISE(ABORT, 'injected'); END`);
+    const batch = [completed(claim.record), submitted({ concurrencyKey: 'other' })];
+    expect(() => commit(...batch, submitted({ taskId: 'poison' }))).toThrow('injected');
+    expect([writer.permits.states(null, 9), count('permit_rows')]).toEqual(before);
+    const waiter = second.record.admission.taskId;
+    expect(writer.permits.waitOf(waiter)?.holders).toEqual([first.record.admission.taskId]);
+    expect(commit(...batch)).toMatchObject({
+      lost: [],
+      ready: [
+        [0, [{ taskId: waiter }]],
+        [1, [{}]],
+      ],
+    });
   });
 
   it('is fatal when COMMIT itself fails', () => {
@@ -86,10 +108,15 @@ describe('the writer', () => {
     commit(task, claimed(task.record));
     const other = new Writer(db);
     const claim = claimed(task.record);
-    expect(other.commit(encodeBatch([completed(claim.record).plan]))).toMatchObject({ firstSequence: 3, lost: [] });
+    expect(other.commit(encodeBatch([completed(claim.record).plan]))).toMatchObject({
+      firstSequence: 3,
+      lost: [],
+      ready: [],
+    });
     expect(other.commit(encodeBatch([joined(submitted().plan, submitted().plan)]))).toMatchObject({
       firstSequence: 6,
       lost: [],
+      ready: [],
     });
     expect([...other.routes.keys()]).toEqual([...writer.routes.keys()]);
   });

@@ -11,9 +11,11 @@ import { Dispatcher } from '../../src/dispatcher/dispatcher.js';
 import { QuietPeriod } from '../../src/dispatcher/quiet-period.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
+import type { PermitRules } from '../../src/kernel/permits.js';
 import type { RetentionDefaults } from '../../src/kernel/retention.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
+import { PermitAlignment } from '../../src/timers/permit-alignment.js';
 import { Propagation } from '../../src/timers/propagation.js';
 import { TaskTimers } from '../../src/timers/task-timers.js';
 import { ManualClock } from './manual-clock.js';
@@ -28,6 +30,7 @@ export interface WorldOptions {
   readonly seed?: number;
   readonly cacheBytes?: number;
   readonly retention?: RetentionDefaults;
+  readonly permitRules?: PermitRules;
   /** Null: the authority alone, nobody dispatches. */
   readonly dispatcher?: null;
   /** Started by default. */
@@ -57,6 +60,7 @@ export class World {
   dispatcher!: Dispatcher;
   timers!: TaskTimers;
   propagation!: Propagation;
+  permits!: PermitAlignment;
 
   static async open(options: WorldOptions = {}): Promise<World> {
     const real = options.real ?? openMemoryStore();
@@ -71,6 +75,7 @@ export class World {
       random,
       ...(options.cacheBytes === undefined ? {} : { cacheBytes: options.cacheBytes }),
       ...(options.retention === undefined ? {} : { retention: options.retention }),
+      ...(options.permitRules === undefined ? {} : { permitRules: options.permitRules }),
       onFatal: (error) => fatals.push(error),
       onDefect: (error) => defects.push(error),
     });
@@ -84,6 +89,8 @@ export class World {
   private async begin(options: WorldOptions): Promise<void> {
     const onError = (error: unknown): void => void this.errors.push(error);
     this.quiet.start();
+    this.permits = new PermitAlignment(this.authority, onError);
+    await this.permits.start();
     if (options.dispatcher !== null) {
       this.dispatcher = new Dispatcher({ authority: this.authority, quiet: this.quiet, onError });
       await this.dispatcher.start();
@@ -105,6 +112,7 @@ export class World {
     this.quiet.stop();
     this.timers.stop();
     this.propagation.stop();
+    this.permits.stop();
     this.probe.down = true;
     (this.dispatcher as Dispatcher | undefined)?.stop();
   }

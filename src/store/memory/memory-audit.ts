@@ -59,6 +59,7 @@ export class MemoryAudit {
       record: { ok: true, value: record },
       version: record.lastEvent,
       routeKey,
+      waitsForPermit: tables.permits.rowsOf(order).some(({ state }) => state === 'waiting'),
       index,
       lastNumber: rows[rows.length - 1]?.[1] ?? null,
       keyOrder: keyOrderOf(tables, admission),

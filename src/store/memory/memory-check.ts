@@ -1,9 +1,10 @@
 /**
  * The check phase of the memory store, in the order of answers that sqlite/plan-check.ts documents: keys first, then
- * records, families and sessions. It writes nothing.
+ * records, families, permits and sessions. It writes nothing.
  */
 import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
 import { brokenLink, isNeeded } from '../family-guards.js';
+import { alignmentsOf } from '../permit-rows.js';
 import { sessionIdOf, taskIdOf } from '../plan-shape.js';
 import { sessionAfter, sessionHolds } from '../session-guards.js';
 import { fingerprintOf } from './memory-audit.js';
@@ -17,6 +18,7 @@ export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
     keys(tables, plan) ??
     records(tables, plan) ??
     families(tables, plan) ??
+    permits(tables, plan) ??
     purge(tables, plan) ??
     sessions(tables, plan) ??
     repairs(tables, plan)
@@ -71,6 +73,14 @@ function families({ family }: MemoryTables, { links = [] }: CommitPlan): Lost | 
 function purge({ family }: MemoryTables, plan: CommitPlan): Lost | null {
   const taskId = plan.purge?.taskId;
   return taskId !== undefined && isNeeded(taskId, family) ? { kind: 'conflict', subject: 'family', id: taskId } : null;
+}
+
+function permits({ permits: kept }: MemoryTables, plan: CommitPlan): Lost | null {
+  for (const { taskId, wish } of alignmentsOf(plan)) {
+    const missing = kept.missing(taskId, wish);
+    if (missing !== null) return { kind: 'conflict', subject: 'permit', id: missing };
+  }
+  return null;
 }
 
 function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {

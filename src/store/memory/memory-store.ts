@@ -10,6 +10,15 @@ import { HistoryChain } from '../history-chain.js';
 import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
 import { isNeeded } from '../family-guards.js';
 import { historyPage } from '../history-page.js';
+import type { PermitWait } from '../../kernel/permits.js';
+import {
+  MAX_AHEAD_COUNTED,
+  MAX_HOLDERS_NAMED,
+  type PermitState,
+  type TaskReady,
+  permitWritesOf,
+} from '../permit-rows.js';
+import type { PermitPlace } from '../permit-rules.js';
 import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
 import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import { sessionAfter } from '../session-guards.js';
@@ -68,6 +77,9 @@ class MemoryStore implements TaskStore {
     }
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
     for (const link of plan.links ?? []) tables.family.write(link);
+    const ready = permitWritesOf(plan).flatMap((write) =>
+      tables.permits.write(write).map((place) => this.ready(place)),
+    );
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
     if (plan.purge !== undefined) tables.purge(plan.purge);
     for (const operation of plan.operations ?? []) tables.keepOperation(operation);
@@ -75,7 +87,13 @@ class MemoryStore implements TaskStore {
       kind: 'committed',
       firstSequences: written.map(({ firstSequence }) => firstSequence),
       links: written.map(({ link }) => link),
+      ...(ready.length === 0 ? {} : { ready }),
     };
+  }
+
+  private ready({ task, readyOrder }: PermitPlace): TaskReady {
+    const { taskId = '', routeKey = '' } = this.tables.byOrder[task - 1] ?? {};
+    return { taskId, routeKey, readyOrder };
   }
 
   /** Never needed: nothing comes between this store and its answer. */
@@ -307,6 +325,31 @@ class MemoryStore implements TaskStore {
   async auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch> {
     this.assertOpen();
     return this.audit.history(order, afterNumber, throughNumber);
+  }
+
+  async permits(after: string | null, limit: number): Promise<readonly PermitState[]> {
+    this.assertOpen();
+    return this.tables.permits.states(after, limit);
+  }
+
+  async permitWait(taskId: string): Promise<PermitWait | null> {
+    this.assertOpen();
+    const { permits, tasks, byOrder } = this.tables;
+    const task = tasks.get(taskId)?.order ?? 0;
+    const row = permits.rowsOf(task).find(({ state }) => state === 'waiting');
+    const count = row === undefined ? null : permits.countOf(row.name);
+    if (row === undefined || count === null) return null;
+    const { name, readyOrder } = row;
+    const holders = permits.holdersOf(name).map((order) => byOrder[order - 1]?.taskId ?? '');
+    const ahead = Math.min(permits.ahead(name, { task, readyOrder }), MAX_AHEAD_COUNTED);
+    return {
+      name,
+      limit: count.limit,
+      held: count.held,
+      holders: holders.slice(0, MAX_HOLDERS_NAMED),
+      ahead,
+      aheadIsAtLeast: ahead === MAX_AHEAD_COUNTED,
+    };
   }
 
   secret(): Promise<string> {

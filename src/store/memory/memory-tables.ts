@@ -23,6 +23,7 @@ import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from './deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
+import { MemoryPermits } from './memory-permits.js';
 
 export interface TaskEntry {
   readonly taskId: string;
@@ -61,6 +62,10 @@ export class MemoryTables {
   readonly purgeable = new Set<TaskEntry>();
   readonly leased = new Map<string, Set<TaskEntry>>();
   readonly family = new MemoryFamily();
+  readonly permits = new MemoryPermits(
+    (taskId) => this.tasks.get(taskId)?.order ?? null,
+    (order, readyOrder) => this.setReady(order, readyOrder),
+  );
   private readonly keys = new Map<string, string>();
 
   /** The id of the task that has it, if only of a purged one. */
@@ -75,7 +80,8 @@ export class MemoryTables {
     if (entry === undefined) throw new Error('a checked update has no task');
     this.unindex(entry);
     entry.record = deepFreeze(withAdmission(write.record, entry.record.admission));
-    entry.index = deepFreeze(write.index);
+    // A task that needs permits is ready when it holds them all.
+    entry.index = deepFreeze(write.index.permits === undefined ? write.index : { ...write.index, readyOrder: null });
     this.reindex(entry);
     return this.append(entry, write.events);
   }
@@ -87,7 +93,7 @@ export class MemoryTables {
     if (redact !== null) this.redact(entry, redact);
     this.unindex(entry);
     entry.record = deepFreeze(withAdmission(record, entry.record.admission));
-    entry.index = deepFreeze(index);
+    entry.index = deepFreeze(index.permits === undefined ? index : { ...index, readyOrder: null });
     this.reindex(entry);
     if (rederive) this.rederive(entry);
     return this.append(entry, [event]);
@@ -154,6 +160,14 @@ export class MemoryTables {
   keepOperation({ entry, forgetBefore }: OperationWrite): void {
     for (const { key, at } of this.operations.values()) if (at < forgetBefore) this.operations.delete(key);
     if (!this.operations.has(entry.key)) this.operations.set(entry.key, deepFreeze(entry));
+  }
+
+  private setReady(order: number, readyOrder: number | null): void {
+    const entry = this.byOrder[order - 1];
+    if (entry === undefined) return;
+    this.unindex(entry);
+    entry.index = deepFreeze({ ...entry.index, readyOrder });
+    this.reindex(entry);
   }
 
   private insert({ admission, routeKey, record, index }: RecordWrite & { readonly kind: 'insert' }): TaskEntry {

@@ -9,6 +9,7 @@ import { applicationHash } from '../../kernel/admission/application-hash.js';
 import type { Admission } from '../../kernel/record.js';
 import { decodeAdmission, withoutArgs } from '../admission-codec.js';
 import { type AuditQuery, MAX_BYTES_PER_AUDIT, MAX_HISTORY_PER_STRETCH } from '../audit-rows.js';
+import { PERMIT_STATE_CODES } from '../code-tables.js';
 import { decoded } from '../decode-guards.js';
 import type { HistoryChain } from '../history-chain.js';
 import { decodeRecord } from '../record-codec.js';
@@ -47,6 +48,7 @@ export interface AuditRow {
   /** Without args. */
   readonly admission: string | null;
   readonly argsHold: boolean;
+  readonly waitsForPermit: boolean;
   readonly lastNumber: number | null;
   readonly keyOrder: Order | null;
   readonly session: SessionColumns | null;
@@ -127,6 +129,7 @@ export class AuditReads {
       order,
       columns,
       admission: stored === null ? null : withoutArgs(stored),
+      waitsForPermit: statements.waits.get(order, PERMIT_STATE_CODES.waiting) !== undefined,
       argsHold: known !== null && applicationHash(known.application) === known.applicationHash,
       lastNumber,
       keyOrder: known === null ? null : (statements.keyOrder.get(known.namespace, known.idempotencyKey) ?? null),
@@ -232,6 +235,7 @@ function auditStatements(db: Database) {
       )
       .raw(),
     admission: pluck<[Order], string>('SELECT admission FROM admissions WHERE task_order = ?'),
+    waits: pluck<[Order, number], number>('SELECT 1 FROM permit_rows WHERE task_order = ? AND state = ? LIMIT 1'),
     lastNumber: pluck<[Order], number | null>('SELECT max(last_number) FROM history WHERE task_order = ?'),
     keyOrder: pluck<[string, string], Order>(
       'SELECT task_order FROM task_keys WHERE namespace = ? AND idempotency_key = ?',

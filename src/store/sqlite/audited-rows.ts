@@ -24,6 +24,7 @@ export function auditedTask(row: AuditRow): AuditedTask {
     record: recordOf(record, admission),
     version,
     routeKey,
+    waitsForPermit: row.waitsForPermit,
     index: { readyOrder, nextDueAt, leaseSession, purgeAt },
     lastNumber: row.lastNumber,
     keyOrder: row.keyOrder,

@@ -1,13 +1,22 @@
 /**
  * A batch on its way to the writer thread: every text is encoded on this side and all of it goes into one flat list,
  * because cloning a list of texts between threads is cheap and cloning nested objects is not. What is rare (several
- * records read, session writes, ledger, diagnostics, families) travels as it is.
+ * records read, session writes, ledger, diagnostics, families, permits) travels as it is.
  */
 import type { TaskRecord } from '../../kernel/record.js';
 import { isTerminal } from '../../kernel/status.js';
 import { encodeAdmission } from '../admission-codec.js';
-import type { CommitPlan, PlanVerdict, RecordInsert, RecordUpdate, RepairWrite, SessionRead } from '../commit-plan.js';
+import type {
+  CommitPlan,
+  PlanVerdict,
+  RecordIndex,
+  RecordInsert,
+  RecordUpdate,
+  RepairWrite,
+  SessionRead,
+} from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
+import { type PermitWrite, type TaskReady, permitWritesOf } from '../permit-rows.js';
 import type { PurgeWrite } from '../purge-rows.js';
 import { encodeRecord } from '../record-codec.js';
 
@@ -16,6 +25,8 @@ type RareLists = 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links'
 export interface RareParts extends Required<Pick<CommitPlan, RareLists>> {
   readonly purge: PurgeWrite | null;
   readonly repairs: readonly RepairRow[];
+  /** What the records wish among them. */
+  readonly permits: readonly PermitWrite[];
 }
 
 type Item = string | number | null | RareParts;
@@ -100,9 +111,10 @@ const NONE: readonly never[] = [];
 function rareParts(plan: CommitPlan): RareParts | null {
   const { recordReads, sessions, ledger, diagnostics, links = NONE, operations = NONE, purge = null } = plan;
   const repairs = plan.repairs?.map(repairRow) ?? NONE;
+  const permits = permitWritesOf(plan);
   const lists = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
-  if (lists + operations.length + repairs.length === 0 && purge === null) return null;
-  return { recordReads, sessions, ledger, diagnostics, links, operations, purge, repairs };
+  if (lists + operations.length + repairs.length + permits.length === 0 && purge === null) return null;
+  return { recordReads, sessions, ledger, diagnostics, links, operations, purge, repairs, permits };
 }
 
 function repairRow({ taskId, fingerprint, record, routeKey, index, event, rederive, redact }: RepairWrite): RepairRow {
@@ -112,7 +124,10 @@ function repairRow({ taskId, fingerprint, record, routeKey, index, event, rederi
     events: 1,
     version: event.number,
     routeKey,
-    ...index,
+    readyOrder: readyOrderOf(index),
+    nextDueAt: index.nextDueAt,
+    leaseSession: index.leaseSession,
+    purgeAt: index.purgeAt,
     record: encodeRecord(record),
     history: encodeEvents([event]),
     rederive: rederive ? derivedOf(record) : null,
@@ -127,6 +142,11 @@ function derivedOf({ admission, status }: TaskRecord): Derived {
   return { namespace, idempotencyKey, parentId: parent?.taskId ?? null, livesAsChild };
 }
 
+/** A task that needs permits is ready when it holds them all. */
+function readyOrderOf({ permits, readyOrder }: RecordIndex): number | null {
+  return permits === undefined ? readyOrder : null;
+}
+
 /** A batch has few routes, and mostly the one just seen. */
 function routeIndex(routeKeys: string[], routeKey: string): number {
   const known = routeKeys.lastIndexOf(routeKey);
@@ -139,7 +159,7 @@ function pushInsert(items: Item[], write: RecordInsert, route: number): void {
     idIsFresh ? FRESH_INSERT : INSERT,
     admission.taskId,
     events.length,
-    index.readyOrder,
+    readyOrderOf(index),
     index.nextDueAt,
     index.leaseSession,
     index.purgeAt,
@@ -158,7 +178,7 @@ function pushUpdate(items: Item[], write: RecordUpdate): void {
     UPDATE,
     taskId,
     events.length,
-    index.readyOrder,
+    readyOrderOf(index),
     index.nextDueAt,
     index.leaseSession,
     index.purgeAt,
@@ -220,6 +240,8 @@ export interface BatchReply {
   readonly lost: readonly (readonly [number, PlanVerdict])[];
   /** Of every record written, one after the other: one text is cheap to clone. */
   readonly links: string;
+  /** By plan: the tasks that came to hold their permits by it. */
+  readonly ready: readonly (readonly [number, readonly TaskReady[]])[];
 }
 
 const LINK_DIGITS = 64;
@@ -227,12 +249,14 @@ const NOTHING_WRITTEN: PlanVerdict = { kind: 'committed', firstSequences: [], li
 
 export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): readonly PlanVerdict[] {
   const lost = reply.lost.length === 0 ? null : new Map(reply.lost);
+  const ready = reply.ready.length === 0 ? null : new Map(reply.ready);
   let sequence = reply.firstSequence;
   let linked = 0;
   return plans.map((plan, index) => {
     const verdict = lost?.get(index);
     if (verdict !== undefined) return verdict;
-    if (plan.records.length === 0 && plan.repairs === undefined) return NOTHING_WRITTEN;
+    const readyTasks = ready?.get(index);
+    if (plan.records.length === 0 && plan.repairs === undefined && readyTasks === undefined) return NOTHING_WRITTEN;
     const firstSequences: number[] = [];
     const links: string[] = [];
     const written = (events: number): void => {
@@ -243,6 +267,8 @@ export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): rea
     };
     for (const { events } of plan.records) written(events.length);
     for (let n = plan.repairs?.length ?? 0; n > 0; n--) written(1);
-    return { kind: 'committed', firstSequences, links };
+    return readyTasks === undefined
+      ? { kind: 'committed', firstSequences, links }
+      : { kind: 'committed', firstSequences, links, ready: readyTasks };
   });
 }

@@ -1,7 +1,7 @@
 /**
  * The check phase: everything that a plan read or presumes, against the store as the plans before it left it. It writes
  * nothing. Order of answers: keys first (what was done before stands whatever else changed), then records, then
- * families, then sessions.
+ * families, then permits, then sessions.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { PlanVerdict, SessionRow, SessionWrite } from '../commit-plan.js';
@@ -11,6 +11,7 @@ import { brokenLink, isNeeded } from '../family-guards.js';
 import type { RowInsert, RowPlan } from './batch-message.js';
 import type { FamilyTables } from './family-tables.js';
 import type { KnownTasks } from './known-tasks.js';
+import type { PermitTables } from './permit-tables.js';
 import type { PurgeTables } from './purge-tables.js';
 import type { Repairs } from './repairs.js';
 import type { SessionRows } from './session-rows.js';
@@ -30,6 +31,7 @@ export class PlanCheck {
     private readonly family: FamilyTables,
     private readonly mended: Repairs,
     private readonly purged: PurgeTables,
+    private readonly permitTables: PermitTables,
   ) {
     this.holderOfKey = db
       .prepare<[string, string], string | null>(
@@ -51,6 +53,7 @@ export class PlanCheck {
       this.keys(plan) ??
       this.records(plan) ??
       this.links(plan) ??
+      this.permits(plan) ??
       this.purge(plan) ??
       this.sessionReads(plan) ??
       this.sessionWrites(plan) ??
@@ -115,6 +118,14 @@ export class PlanCheck {
   /** An id that was made for its task is nobody else's. */
   isTombstone({ idIsFresh, taskId }: RowInsert): boolean {
     return !idIsFresh && this.purged.hasId(taskId);
+  }
+
+  private permits({ rare }: RowPlan): Lost | null {
+    for (const write of rare?.permits ?? []) {
+      const missing = write.kind === 'aligned' ? this.permitTables.missing(write.taskId, write.wish) : null;
+      if (missing !== null) return { kind: 'conflict', subject: 'permit', id: missing };
+    }
+    return null;
   }
 
   version(taskId: string, version: number): Lost | null {

@@ -4,6 +4,8 @@
  */
 import type { AuditQuery } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
+import type { PermitWait } from '../../kernel/permits.js';
+import type { PermitState } from '../permit-rows.js';
 import type { Diagnostic, LedgerEntry, SessionRow } from '../commit-plan.js';
 import type { StoreFailure } from '../store-error.js';
 import type { HistoryRow } from '../stored-row.js';
@@ -42,6 +44,8 @@ export interface WriterCalls {
   liveChildren(parentId: string, afterOrder: number, limit: number): ChildRow[];
   waitersOf(taskId: string, generation: number, afterOrder: number, limit: number): WaiterRow[];
   propagations(after: StoredPropagation | null, limit: number): StoredPropagation[];
+  permits(after: string | null, limit: number): PermitState[];
+  permitWait(taskId: string): PermitWait | null;
   /** Checkpoints and closes; the thread ends after its answer. */
   close(): null;
 }

@@ -150,5 +150,27 @@ const PURGING = `
   INSERT INTO meta (name, value) VALUES ('incarnation', lower(hex(randomblob(8))));
 `;
 
+/**
+ * Permits: who holds each and who waits for it. One index for every line there is; a task that needs none has no row.
+ * A record says whether its task wants to be ready, `tasks.ready_order` whether it is.
+ */
+const PERMITS = `
+  CREATE TABLE permits (
+    permit_id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    most INTEGER NOT NULL,
+    held INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE permit_rows (
+    task_order INTEGER NOT NULL,
+    permit_id INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    ready_order INTEGER NOT NULL,
+    PRIMARY KEY (task_order, permit_id)
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX permit_lines ON permit_rows (permit_id, state, ready_order, task_order);
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING, PERMITS];

@@ -7,6 +7,8 @@ import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
 import { eventPage } from '../event-rows.js';
+import type { PermitWait } from '../../kernel/permits.js';
+import type { PermitState } from '../permit-rows.js';
 import { historyPage } from '../history-page.js';
 import { assertWellFormed } from '../plan-shape.js';
 import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
@@ -196,6 +198,14 @@ class SqliteStore implements TaskStore {
 
   async auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch> {
     return historyStretch(await this.reader.call('auditHistory', order, afterNumber, throughNumber));
+  }
+
+  permits(after: string | null, limit: number): Promise<readonly PermitState[]> {
+    return this.writer.call('permits', after, limit);
+  }
+
+  permitWait(taskId: string): Promise<PermitWait | null> {
+    return this.writer.call('permitWait', taskId);
   }
 
   secret(): Promise<string> {

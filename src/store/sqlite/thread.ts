@@ -60,6 +60,8 @@ function openWriter(settings: SqliteSettings, lock: FileLock): OpenWriter {
     waitersOf: (taskId, generation, afterOrder, limit) =>
       writer.family.waitersOf(taskId, generation, afterOrder, limit),
     propagations: (after, limit) => writer.family.propagations(after, limit),
+    permits: (after, limit) => writer.permits.states(after, limit),
+    permitWait: (taskId) => writer.permits.waitOf(taskId),
     close: () => {
       db.pragma('wal_checkpoint(TRUNCATE)');
       db.close();

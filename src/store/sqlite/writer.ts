@@ -6,6 +6,7 @@
 import Database from 'better-sqlite3';
 import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
 import { HistoryChain } from '../history-chain.js';
+import type { TaskReady } from '../permit-rows.js';
 import { sessionHolds } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -20,6 +21,7 @@ import {
 import { Counters } from './counters.js';
 import { FamilyTables } from './family-tables.js';
 import { type KnownTask, KnownTasks } from './known-tasks.js';
+import { PermitTables } from './permit-tables.js';
 import { PlanCheck } from './plan-check.js';
 import { PurgeTables } from './purge-tables.js';
 import { Repairs } from './repairs.js';
@@ -41,7 +43,10 @@ export class Writer {
   readonly family: FamilyTables;
   private readonly repairs: Repairs;
   readonly purged: PurgeTables;
+  readonly permits: PermitTables;
   private readonly check: PlanCheck;
+  /** What the plan that is being written has made ready. */
+  private ready: TaskReady[] = [];
 
   constructor(
     private readonly db: Database.Database,
@@ -56,7 +61,9 @@ export class Writer {
     this.family = new FamilyTables(db, this.tasks);
     this.repairs = new Repairs(db, this.tasks);
     this.purged = new PurgeTables(db, this.tasks, this.counters);
-    this.check = new PlanCheck(db, this.tasks, this.sessions, this.family, this.repairs, this.purged);
+    this.permits = new PermitTables(db, this.tasks);
+    const { tasks, sessions, family, repairs, purged, permits } = this;
+    this.check = new PlanCheck(db, tasks, sessions, family, repairs, purged, permits);
   }
 
   /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
@@ -64,14 +71,17 @@ export class Writer {
     return this.inTransaction(() => {
       this.links = '';
       const lost: [number, Lost][] = [];
+      const ready: [number, TaskReady[]][] = [];
       const firstSequence = this.counters.nextSequence;
       let index = 0;
       for (const plan of decodeBatch(message)) {
+        this.ready = [];
         const verdict = this.write(plan);
         if (verdict !== null) lost.push([index, verdict]);
+        if (this.ready.length > 0) ready.push([index, this.ready]);
         index += 1;
       }
-      return { firstSequence, lost, links: this.links };
+      return { firstSequence, lost, links: this.links, ready };
     });
   }
 
@@ -202,6 +212,7 @@ export class Writer {
     for (const repair of rare.repairs) {
       this.appendHistory(this.repairs.write(repair, this.routeId(repair.routeKey)), repair, null);
     }
+    for (const write of rare.permits) this.ready.push(...this.permits.write(write));
     for (const { taskId, epoch, at, text } of rare.diagnostics) {
       const task = this.tasks.get(taskId);
       if (task === null) continue;

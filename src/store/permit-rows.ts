@@ -1,0 +1,73 @@
+/**
+ * Permits as plans state them and readers see them. A task that needs some stands in line for one after the other, by
+ * their names, and enters the ready index when it holds them all; how, is permit-rules.ts's. Counts are changed by
+ * addition in the transaction that takes or gives back.
+ */
+import type { PermitStance, Permits } from '../kernel/permits.js';
+import type { CommitPlan, RecordWrite, RepairWrite } from './commit-plan.js';
+
+/** What a task needs before it may run. */
+export interface PermitWish {
+  readonly needs: Permits;
+  readonly stance: PermitStance;
+  /** Its plan claims the task, which is refused unless the task held all of them before. */
+  readonly claims: boolean;
+}
+
+export type PermitWrite =
+  /**
+   * What a task needs under the configuration in force, though nothing else of it changes. With every record write that
+   * carries a wish the same is done.
+   */
+  | {
+      readonly kind: 'aligned';
+      readonly taskId: string;
+      /** Its place, in the lines it waits in and then among the ready; null unless it is queued. */
+      readonly readyOrder: number | null;
+      readonly wish: PermitWish;
+    }
+  /** From now on so many may hold it; at most `most` of those who wait get it in this step. Nothing if nobody needs it. */
+  | { readonly kind: 'limited'; readonly name: string; readonly limit: number; readonly most: number }
+  /** It is needed no more: at most `most` of those who hold it or wait for it are freed of it in this step. */
+  | { readonly kind: 'dissolved'; readonly name: string; readonly most: number };
+
+export type Alignment = Extract<PermitWrite, { readonly kind: 'aligned' }>;
+
+/** Everything that a plan says of permits: what its records wish first, in their order. */
+export function permitWritesOf(plan: CommitPlan): readonly PermitWrite[] {
+  const { records, repairs = NOTHING, permits = NOTHING } = plan;
+  const wishes = [...records, ...repairs].some(({ index }) => index.permits !== undefined);
+  return wishes ? [...records.flatMap(alignmentOf), ...repairs.flatMap(alignmentOf), ...permits] : permits;
+}
+
+export function alignmentsOf(plan: CommitPlan): readonly Alignment[] {
+  return permitWritesOf(plan).filter((write) => write.kind === 'aligned');
+}
+
+const NOTHING: readonly never[] = [];
+
+function alignmentOf(write: RecordWrite | RepairWrite): readonly Alignment[] {
+  const { permits: wish, readyOrder } = write.index;
+  if (wish === undefined) return [];
+  const taskId = 'admission' in write ? write.admission.taskId : write.taskId;
+  return [{ kind: 'aligned', taskId, readyOrder, wish }];
+}
+
+/** A task that a commit put into the ready index though it was not sure of it before: it has its permits. */
+export interface TaskReady {
+  readonly taskId: string;
+  readonly routeKey: string;
+  readonly readyOrder: number;
+}
+
+/** A permit that somebody holds or waits for. */
+export interface PermitState {
+  readonly name: string;
+  readonly limit: number;
+  readonly held: number;
+  readonly waited: boolean;
+}
+
+/** Of many holders so many are named, and of many before a task so many counted: for people, not for decisions. */
+export const MAX_HOLDERS_NAMED = 20;
+export const MAX_AHEAD_COUNTED = 1_000;

@@ -1,0 +1,105 @@
+/**
+ * Permits after a change of the configuration: what the store keeps of limits is brought to what is configured now, once
+ * after every start, in bounded steps. Whoever holds a permit keeps it, also where fewer may hold it than do.
+ */
+import type { Authority } from '../authority/authority.js';
+import { type PermitRules, permitLimit } from '../kernel/permits.js';
+import type { Timer } from '../lib/clock.js';
+import type { PermitState } from '../store/permit-rows.js';
+
+const STATES_PER_PAGE = 256;
+/** Tasks that one transaction lets have a permit, or frees of it. */
+const MOVES_PER_STEP = 256;
+const TASKS_PER_PAGE = 256;
+/** What could not be read or written is tried again this much later. */
+const RETRY_MS = 1_000;
+
+export class PermitAlignment {
+  private timer: Timer | null = null;
+  private stopped = false;
+  private readonly rules: PermitRules;
+
+  constructor(
+    private readonly authority: Authority,
+    private readonly onError: (error: unknown) => void,
+  ) {
+    this.rules = authority.permitRules;
+  }
+
+  /**
+   * Running tasks of a capability that came to be serialized hold it from now on: that is so before anything is claimed.
+   * The rest is done beside the service. Throws StoreError.
+   */
+  async start(): Promise<void> {
+    if (await this.hasSerializedRoutes()) await this.alignRunning();
+    void this.run();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.timer?.cancel();
+  }
+
+  private async run(): Promise<void> {
+    let done = false;
+    try {
+      done = await this.alignLimits();
+    } catch (error) {
+      this.authority.noteFailure(error);
+      this.onError(error);
+    }
+    if (!done && !this.stopped) this.timer = this.authority.clock.after(RETRY_MS, () => void this.run());
+  }
+
+  /** Goes through every permit once; false when one of them could not be aligned. */
+  private async alignLimits(): Promise<boolean> {
+    let all = true;
+    for (let after: string | null = null; ;) {
+      const page: readonly PermitState[] = await this.authority.store.permits(after, STATES_PER_PAGE);
+      for (const state of page) {
+        if (this.stopped) return true;
+        if (!(await this.alignOne(state, after))) all = false;
+        after = state.name;
+      }
+      if (page.length < STATES_PER_PAGE) return all;
+    }
+  }
+
+  /** As many steps as it takes. `before`: the name before it, from which it is read again. */
+  private async alignOne(first: PermitState, before: string | null): Promise<boolean> {
+    for (let state = first; !this.stopped;) {
+      const limit = permitLimit(state.name, this.rules);
+      if (limit === state.limit && !(state.waited && state.held < limit)) return true;
+      const { name } = state;
+      const step = { name, most: MOVES_PER_STEP };
+      const done = await this.authority.changePermit(
+        limit === null ? { kind: 'dissolved', ...step } : { kind: 'limited', limit, ...step },
+      );
+      if (done === 'again') return false;
+      const [next] = await this.authority.store.permits(before, 1);
+      if (next?.name !== name) return true;
+      state = next;
+    }
+    return true;
+  }
+
+  private async hasSerializedRoutes(): Promise<boolean> {
+    const serialized = [...this.rules.capabilities].filter(([, meaning]) => meaning === 'serialization');
+    if (serialized.length === 0) return false;
+    const lines = new Set((await this.authority.store.routeKeys()).flatMap((key) => key.split('\n')));
+    return serialized.some(([label]) => lines.has(label));
+  }
+
+  private async alignRunning(): Promise<void> {
+    const { store } = this.authority;
+    for (const sessionId of await store.leaseHolders()) {
+      for (let after = 0; ;) {
+        const page = await store.tasksOfSession(sessionId, after, TASKS_PER_PAGE);
+        await Promise.all(page.map(({ taskId }) => this.authority.alignPermits(taskId)));
+        const last = page[page.length - 1];
+        if (last === undefined || page.length < TASKS_PER_PAGE) break;
+        after = last.order;
+      }
+    }
+  }
+}
