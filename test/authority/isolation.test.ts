@@ -236,7 +236,7 @@ describe('what waits', () => {
     world.probe.release();
     await first;
     await world.authority.stop();
-    expect(counts).toEqual({ created: MAX_WAITING_WORKS, refused: 0, replayed: 0 });
+    expect(counts).toEqual({ created: MAX_WAITING_WORKS, refused: 0, replayed: 0, purged: 0 });
   });
 
   it('goes in batches that are bounded in bytes, and a sign of life goes with the next of them', async () => {

@@ -25,6 +25,7 @@ import { type StoreSource, commit, committed, committedOne, kindsOf, recordOf } 
 const KEY = 'key\ndefault\nk';
 const TWO = 'key\ndefault\ntwo';
 const GPU = 'capability\ngpu';
+const LINK: unknown = [expect.any(String)];
 const ROUTE = 'default\nmain\nagent\nhost\n';
 
 const keyed = (more: TaskShape = {}): Step => submitted({ concurrencyKey: 'k', ...more });
@@ -60,8 +61,13 @@ export function permitContract(store: StoreSource): void {
     const [one, two] = [keyed(), keyed()];
     const verdicts = await run(one, two);
     expect(verdicts).toEqual([
-      { kind: 'committed', firstSequences: [1], ready: [{ taskId: idOf(one), routeKey: ROUTE, readyOrder: NOW }] },
-      { kind: 'committed', firstSequences: [2] },
+      {
+        kind: 'committed',
+        firstSequences: [1],
+        links: LINK,
+        ready: [{ taskId: idOf(one), routeKey: ROUTE, readyOrder: NOW }],
+      },
+      { kind: 'committed', firstSequences: [2], links: LINK },
     ]);
     expect(await readyNow()).toEqual([idOf(one)]);
     expect(await store().permitWait(idOf(one))).toBeNull();
@@ -78,8 +84,8 @@ export function permitContract(store: StoreSource): void {
   it('has no permits of tasks that need none, and says nothing of them', async () => {
     const plain = submitted();
     expect(await run(plain, claimed(plain.record))).toEqual([
-      { kind: 'committed', firstSequences: [1] },
-      { kind: 'committed', firstSequences: [2] },
+      { kind: 'committed', firstSequences: [1], links: LINK },
+      { kind: 'committed', firstSequences: [2], links: LINK },
     ]);
     expect(await store().permits(null, 10)).toEqual([]);
   });

@@ -126,7 +126,7 @@ function admissionOf(shape: TaskShape, taskId: string): Admission {
     actionKind: shape.kind ?? 'agent',
     argsJson: shape.argsJson ?? '{"n":1}',
     executionTarget: 'host',
-    requiredCapabilities: [],
+    requiredCapabilities: capabilities,
     libraryRef: null,
     libraryContentHash: null,
   };
