@@ -18,7 +18,7 @@ import { FollowWork } from './follow-work.js';
 import { tellFollowers } from './followers.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
-import { commitRefusal, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
+import { commitRefusal, contention, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
 import type { Unit } from './unit.js';
 import { type Waiting, WaitingWorks } from './waiting-works.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
@@ -319,7 +319,7 @@ export class Committer {
   private again(work: Work, judgements: ReadonlyMap<Work, number>): void {
     const judged = (judgements.get(work) ?? 0) + 1;
     if (judged < MAX_JUDGEMENTS) return this.works.add(work, judged);
-    this.refuse(work, refuse('CONTENTION', 'other writers kept winning the race; retry with the same key'));
+    this.refuse(work, contention());
   }
 
   private forget(unit: Unit): void {

@@ -3,8 +3,8 @@
  * Pure: a record and what is known around it make an answer. It tells what the rules elsewhere do and is none itself;
  * only what can stand in the way today is told.
  */
-import type { Route, Subscription } from './placement.js';
-import { routeOf, servesQueue } from './placement.js';
+import type { PlacementRules, Subscription } from './placement.js';
+import { NO_RULES, eligibilityLabels, isRegistered, routeOf, servesQueue } from './placement.js';
 import type { Lease, TaskRecord } from './record.js';
 import { isTerminal } from './status.js';
 import { type TimerKind, timersOf } from './timers.js';
@@ -15,6 +15,7 @@ export type BlockerKind =
   | 'not_before'
   | 'retry_backoff'
   | 'dependency'
+  | 'kind_unregistered'
   | 'no_worker_for_queue'
   | 'no_worker_for_kind'
   | 'no_worker_for_target'
@@ -56,6 +57,8 @@ export interface ExplainContext {
   /** Epoch ms at which the service last came out of a pause. */
   readonly quietSince: number;
   readonly candidates: readonly Candidate[];
+  /** What the deployment says about who may run what; absent: nothing. */
+  readonly rules?: PlacementRules;
   /** The session that holds the lease, as its row has it; null: no lease, or no such row. */
   readonly session: { readonly expiresAt: number; readonly ttlMs: number; readonly attached: boolean } | null;
 }
@@ -96,11 +99,15 @@ function blockersOf(record: TaskRecord, context: ExplainContext): readonly Block
   }
 }
 
-function queued(record: TaskRecord, { now, candidates }: ExplainContext): Blocker {
+function queued(record: TaskRecord, { now, candidates, rules = NO_RULES }: ExplainContext): Blocker {
   if (record.notBeforeAt !== null && record.notBeforeAt > now) {
     return blocker('not_before', 'its start is delayed', record.notBeforeAt);
   }
   const route = routeOf(record.admission);
+  if (!isRegistered(route.actionKind, rules)) {
+    const detail = `kind ${route.actionKind} is not registered in this deployment, and no worker is given it until it is`;
+    return blocker('kind_unregistered', detail);
+  }
   const onQueue = candidates.filter(({ subscription }) => servesQueue(subscription, route));
   if (onQueue.length === 0) {
     return blocker('no_worker_for_queue', `no worker serves queue ${route.queue} of namespace ${route.namespace}`);
@@ -116,26 +123,27 @@ function queued(record: TaskRecord, { now, candidates }: ExplainContext): Blocke
     const detail = `${workers(ofKind)} queue and kind, none of them target ${route.executionTarget}`;
     return blocker('no_worker_for_target', detail);
   }
-  const missing = leastMissing(onTarget, route);
+  const needed = eligibilityLabels(route, rules);
+  const missing = leastMissing(onTarget, needed);
   if (missing.length > 0) {
     const detail = `no worker has all that is required; the closest has not: ${missing.join(', ')}`;
     return blocker('no_worker_with_capabilities', detail);
   }
-  const fitting = onTarget.filter((candidate) => missingOf(candidate, route).length === 0);
+  const fitting = onTarget.filter((candidate) => missingOf(candidate, needed).length === 0);
   if (!fitting.some(({ freeSlots }) => freeSlots > 0)) {
     return blocker('no_free_slot', `${workers(fitting)} tasks like it, and all of them are full`, null, fitting);
   }
   return blocker('dispatching', 'it is claimable and a worker has a free slot');
 }
 
-function missingOf({ subscription }: Candidate, route: Route): readonly string[] {
-  return route.requiredCapabilities.filter((label) => !subscription.capabilities.has(label));
+function missingOf({ subscription }: Candidate, needed: readonly string[]): readonly string[] {
+  return needed.filter((label) => !subscription.capabilities.has(label));
 }
 
-function leastMissing(candidates: readonly Candidate[], route: Route): readonly string[] {
-  let least = route.requiredCapabilities;
+function leastMissing(candidates: readonly Candidate[], needed: readonly string[]): readonly string[] {
+  let least = needed;
   for (const candidate of candidates) {
-    const missing = missingOf(candidate, route);
+    const missing = missingOf(candidate, needed);
     if (missing.length < least.length) least = missing;
   }
   return least;

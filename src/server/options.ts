@@ -3,8 +3,11 @@
  * `serve --help`, the environment, the file and the documentation are all read from this table.
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
+import type { CapabilityClasses } from '../kernel/placement.js';
+import { type ActionKindSetting, readActionKinds } from './action-kind-setting.js';
+import { readCapabilityClasses } from './capability-setting.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
-import { type ReadOption, readChoice, readHostPort, readList, readSpan, readText, readWhole } from './option-values.js';
+import { type ReadOption, readChoice, readHostPort, readSpan, readText, readWhole } from './option-values.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */
@@ -12,8 +15,10 @@ export interface ServerConfig {
   /** `sqlite:PATH`, or `memory:` under `reeve dev` only. */
   readonly store: string;
   readonly logLevel: LogLevel;
-  /** Kinds beside the built-in ones. */
-  readonly actionKinds: readonly string[];
+  /** Kinds beside the built-in ones, and more about those. */
+  readonly actionKinds: readonly ActionKindSetting[];
+  /** Classes of capability labels; a label that is not in it is one of eligibility. */
+  readonly capabilityClasses: CapabilityClasses;
   readonly acceptTimeoutMs: number;
   readonly drainGraceMs: number;
   readonly drainReconnectMs: number;
@@ -58,8 +63,22 @@ export const OPTIONS: OptionTable = {
     read: readChoice(LOG_LEVELS),
   },
   actionKinds: {
-    ...named('action-kinds', '<kinds>', '', 'Action kinds beside the built-in ones, separated by commas'),
-    read: readList,
+    ...named(
+      'action-kinds',
+      '<kinds>',
+      '',
+      'Action kinds beside the built-in ones, separated by commas; the file may say more about each',
+    ),
+    read: readActionKinds,
+  },
+  capabilityClasses: {
+    ...named(
+      'capabilities',
+      '<classes>',
+      '',
+      'Classes of capability labels: label=affinity is preferred and never required; label=eligibility is the default',
+    ),
+    read: readCapabilityClasses,
   },
   acceptTimeoutMs: {
     ...named(

@@ -16,6 +16,7 @@ const blockerKinds = new EnumTable<BlockerWord, BlockerKind>({
   not_before: BlockerKind.NOT_BEFORE,
   retry_backoff: BlockerKind.RETRY_BACKOFF,
   dependency: BlockerKind.DEPENDENCY,
+  kind_unregistered: BlockerKind.KIND_UNREGISTERED,
   no_worker_for_queue: BlockerKind.NO_WORKER_FOR_QUEUE,
   no_worker_for_kind: BlockerKind.NO_WORKER_FOR_KIND,
   no_worker_for_target: BlockerKind.NO_WORKER_FOR_TARGET,

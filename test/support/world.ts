@@ -10,6 +10,7 @@ import { QuietPeriod } from '../../src/dispatcher/quiet-period.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
 import { fold } from '../../src/kernel/fold.js';
+import type { PlacementRules } from '../../src/kernel/placement.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { Propagation } from '../../src/timers/propagation.js';
@@ -25,6 +26,7 @@ export interface WorldOptions {
   readonly clock?: ManualClock;
   readonly seed?: number;
   readonly cacheBytes?: number;
+  readonly rules?: PlacementRules;
   /** Null: the authority alone, nobody dispatches. */
   readonly dispatcher?: null;
   /** Started by default. */
@@ -81,7 +83,8 @@ export class World {
     const onError = (error: unknown): void => void this.errors.push(error);
     this.quiet.start();
     if (options.dispatcher !== null) {
-      this.dispatcher = new Dispatcher({ authority: this.authority, quiet: this.quiet, onError });
+      const rules = options.rules === undefined ? {} : { rules: options.rules };
+      this.dispatcher = new Dispatcher({ authority: this.authority, quiet: this.quiet, ...rules, onError });
       await this.dispatcher.start();
     }
     this.timers = new TaskTimers(this.authority, () => this.quiet.quietSince(), onError);

@@ -22,7 +22,7 @@ import {
   type StoredTask,
   type TaskStore,
 } from '../task-store.js';
-import { deepFreeze } from './deep-freeze.js';
+import { deepFreeze } from '../../lib/deep-freeze.js';
 import { checkPlan } from './memory-check.js';
 import { matches } from './memory-list.js';
 import { MemoryTables, type TaskEntry } from './memory-tables.js';

@@ -12,7 +12,7 @@ import {
   type SessionRow,
 } from '../commit-plan.js';
 import type { StoredEvent } from '../task-store.js';
-import { deepFreeze } from './deep-freeze.js';
+import { deepFreeze } from '../../lib/deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
 
 export interface TaskEntry {
