@@ -43,10 +43,17 @@ export class Commits {
 
   /** Listens from this call on, not from the first read. */
   read({ taskId, signal }: CommitsOptions): AsyncIterableIterator<Commit> {
-    const reader = new CommitReader(taskId, () => this.readers.delete(reader));
-    if (signal?.aborted === true) reader.end();
-    else this.readers.add(reader);
-    signal?.addEventListener('abort', () => reader.end(), { once: true });
+    const onAbort = (): void => reader.end();
+    const reader = new CommitReader(taskId, () => {
+      this.readers.delete(reader);
+      signal?.removeEventListener('abort', onAbort);
+    });
+    if (signal?.aborted === true) {
+      reader.end();
+      return reader;
+    }
+    this.readers.add(reader);
+    signal?.addEventListener('abort', onAbort, { once: true });
     return reader;
   }
 

@@ -67,7 +67,7 @@ export function judge(draft: Draft, intent: Intent, guards: Guards = NO_GUARDS):
   if (isTerminal(record.status) && intent.kind !== 'resume')
     return isInternal(intent) ? UNCHANGED : refused(terminal(record));
   // What a parent's end does to its children is read from the parent's record; no intent says so.
-  if (intent.kind !== 'tick' && intent.cause.actor.type === ('nobody' as string)) return refused(forgedPropagation(record));
+  if (intent.kind !== 'tick' && intent.cause.actor.type === 'parent') return refused(forgedPropagation(record));
   return judgeLive(draft, intent);
 }
 

@@ -91,9 +91,9 @@ export enum ErrorReason {
   /**
    * INVALID_ARGUMENT. The request breaks its own contract; nothing was read. Metadata: `field` (a
    * path, `policy.retry.jitter`); inside JSON also `pointer` (RFC 6901) and, in text, `offset`
-   * (UTF-16 units from its start). Args that do not fit the schema of their kind: `pointer`, and where
-   * several places are known `violations`, a JSON list of {pointer, detail}, at most 8. BadRequest
-   * names the same field. Correct it; retrying is pointless.
+   * (UTF-16 units from its start). Of args that do not fit the schema of their kind, where several
+   * places are known: `violations`, a JSON list of {pointer, detail}, at most 8; `truncated` when
+   * some of them are left out. BadRequest names the same field. Correct it; retrying is pointless.
    *
    * @generated from enum value: ERROR_REASON_MALFORMED = 1;
    */
