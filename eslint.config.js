@@ -9,7 +9,7 @@ const kernelImports = {
   message: 'The kernel is pure: it imports nothing from outside src/kernel.',
 };
 const sdkImports = {
-  regex: '^(\\.\\./)+(kernel|lib|store|authority|dispatcher|wire|services|server|cli)/',
+  regex: '^(\\.\\./)+(kernel|lib|store|authority|dispatcher|wire|services|server|embed|cli)/',
   message: 'The SDK imports src/gen and its own folder only.',
 };
 

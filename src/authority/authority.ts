@@ -5,6 +5,7 @@
  */
 import type { Submission } from '../kernel/admission/submission.js';
 import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
+import type { ResumeIntent } from '../kernel/intent.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { NO_PERMIT_RULES, type PermitRules, type PermitWait, permitStance, permitsOf } from '../kernel/permits.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
@@ -23,7 +24,8 @@ import { taskNotFound } from './batch.js';
 import type { ClaimSource } from './claim-source.js';
 import { Committer } from './committer.js';
 import { type Follow, FollowWork, type Followed } from './follow-work.js';
-import { type IntentAnswer, type IntentRequest, IntentWork } from './intent-work.js';
+import { GenerationIds } from './generation-ids.js';
+import { type IntentAnswer, type IntentRequest, IntentWork, type Naming } from './intent-work.js';
 import { LeaseTokens } from './lease-tokens.js';
 import { AlignWork, PermitStep, type PermitsDone } from './permit-work.js';
 import { PropagatedWork } from './propagated-work.js';
@@ -33,8 +35,9 @@ import { type CacheRead, RecordCache } from './record-cache.js';
 import { type RepairOutcome, type RepairRequest, RepairWork } from './repair-work.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
 import { type SessionAnswer, SessionWork } from './session-work.js';
-import { storeRefusal, recordDamaged } from './store-refusal.js';
+import { contention, recordDamaged, storeRefusal } from './store-refusal.js';
 import { type Found, type SubmitAnswer, SubmitWork } from './submit-work.js';
+import { MAX_JUDGEMENTS } from './work.js';
 
 /** A worker confirms a claim within this time, or it is handed back. */
 export const DEFAULT_ACCEPT_TIMEOUT_MS = 5_000;
@@ -173,9 +176,41 @@ export class Authority {
 
   /** Judges one intent on one task (sections 3 and 4). Never rejects: a failure is an answer. */
   apply(request: IntentRequest): Promise<IntentAnswer> {
-    return new Promise((resolve) => {
-      const find = this.store.findLedgerEntry.bind(this.store);
-      this.committer.enqueue(new IntentWork(request, find, resolve));
+    const { intent } = request;
+    if (intent.kind === 'resume' && intent.newGenerationId !== null) return this.applyNamed(request, intent);
+    return new Promise((resolve) => this.enqueueIntent(request, resolve));
+  }
+
+  /** A Resume under an id of the caller's: judged with the ids of all generations before, looked at again if need be. */
+  private async applyNamed(request: IntentRequest, intent: ResumeIntent): Promise<IntentAnswer> {
+    const ids = new GenerationIds(this.store, request.taskId);
+    const named = { ...request, intent: { ...intent, formerGenerationIds: ids.known } };
+    for (let tries = 0; tries < MAX_JUDGEMENTS; tries++) {
+      const answer = await new Promise<IntentAnswer | null>((resolve) => {
+        this.enqueueIntent(named, resolve, { ids, outdated: () => resolve(null) });
+      });
+      if (answer !== null) return answer;
+      const read = await this.read(request.taskId, async () => ({ ok: true, value: await ids.read() }));
+      if (!read.ok) return { kind: 'refused', refusal: read.refusal, record: null };
+    }
+    return { kind: 'refused', refusal: contention(), record: null };
+  }
+
+  private enqueueIntent(
+    request: IntentRequest,
+    settle: (answer: IntentAnswer) => void,
+    naming: Naming | null = null,
+  ): void {
+    const find = this.store.findLedgerEntry.bind(this.store);
+    this.committer.enqueue(new IntentWork(request, find, settle, naming));
+  }
+
+  /** The ids of the generations a task has had, for who judges a Resume without applying it. */
+  async generationIds(taskId: string): Promise<Read<ReadonlySet<string>>> {
+    return this.read(taskId, async () => {
+      const ids = new GenerationIds(this.store, taskId);
+      await ids.read();
+      return { ok: true, value: ids.known };
     });
   }
 

@@ -19,7 +19,7 @@ import { tellFollowers } from './followers.js';
 import { type IndexRules, isReady } from './placement-index.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
-import { commitRefusal, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
+import { commitRefusal, contention, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
 import { AlignWork } from './permit-work.js';
 import type { Unit } from './unit.js';
 import { type Waiting, WaitingWorks } from './waiting-works.js';
@@ -337,7 +337,7 @@ export class Committer {
   private again(work: Work, judgements: ReadonlyMap<Work, number>): void {
     const judged = (judgements.get(work) ?? 0) + 1;
     if (judged < MAX_JUDGEMENTS) return this.works.add(work, judged);
-    this.refuse(work, refuse('CONTENTION', 'other writers kept winning the race; retry with the same key'));
+    this.refuse(work, contention());
   }
 
   private forget(unit: Unit): void {

@@ -13,6 +13,7 @@ import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Guard, Verdict } from '../kernel/verdict.js';
 import type { LedgerEntry, PlanVerdict, SessionRead } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
+import type { GenerationIds } from './generation-ids.js';
 import type { Committed } from './publisher.js';
 import { lostStanding, sessionGone } from './session-work.js';
 import type { RecordUnit } from './unit.js';
@@ -67,6 +68,13 @@ export interface Remembered {
   readonly epoch: number | null;
 }
 
+/** For a Resume that names its new generation: the ids that are taken, as far as they were known when it was asked. */
+export interface Naming {
+  readonly ids: GenerationIds;
+  /** Called instead of an answer when that was not far enough. */
+  readonly outdated: () => void;
+}
+
 export class IntentWork implements Work {
   readonly weightBytes = 1_024;
   private remembered: LedgerEntry | null = null;
@@ -75,6 +83,7 @@ export class IntentWork implements Work {
     private readonly request: IntentRequest,
     private readonly findLedgerEntry: (taskId: string, intentKey: string) => Promise<LedgerEntry | null>,
     private readonly settle: (answer: IntentAnswer) => void,
+    private readonly naming: Naming | null = null,
   ) {}
 
   get taskId(): string {
@@ -96,6 +105,8 @@ export class IntentWork implements Work {
     const { draft } = unit;
     const remembered = this.remembered ?? this.rememberedIn(unit);
     if (remembered !== null) return this.replay(unit, draft.record, remembered);
+    // More generations began than were looked at: the id that is named may be one of theirs.
+    if (this.naming?.ids.covers(draft.record.generation) === false) return this.naming.outdated();
     const before = draft.record;
     const first = draft.events.length;
     const verdict = judge(draft, intent, guards ?? NO_GUARDS);

@@ -33,3 +33,7 @@ export function recordDamaged(taskId: string): Refusal {
     task_id: taskId,
   });
 }
+
+export function contention(): Refusal {
+  return refuse('CONTENTION', 'other writers kept winning the race; retry with the same key');
+}

@@ -36,7 +36,7 @@ export interface SubmitContext {
   readonly newId: () => string;
   /** Answers a submission whose key the store knows: loads the task and compares. */
   readonly resolveDuplicate: (work: SubmitWork, taskId: string) => void;
-  /** Refuses a submission for its family's sake, unless its key is known: a replay is a replay whatever they do now. */
+  /** Refuses what is not admitted as new work, unless its key is known: a replay is a replay whatever holds by now. */
   readonly refuseUnlessKnown: (work: SubmitWork, refusal: Refusal) => void;
 }
 
@@ -61,6 +61,7 @@ export class SubmitWork implements Work {
     const { namespace, idempotencyKey, policy } = submission;
     const holder = batch.admitted(namespace, idempotencyKey);
     if (holder !== undefined) return this.join(holder);
+    if (submission.refusalIfNew !== null) return this.context.refuseUnlessKnown(this, submission.refusalIfNew);
     const cause = causeOf(submission);
     const family = this.alsoNeeds.length === 0 ? null : findFamily(batch, policy, cause);
     if (family?.kind === 'later') return 'later';

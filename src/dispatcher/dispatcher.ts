@@ -6,8 +6,10 @@ import type { Authority, Read } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import { sessionGone } from '../authority/session-work.js';
 import type { Cause } from '../kernel/cause.js';
-import type { Candidate } from '../kernel/explain.js';
+import { type Candidate, type Explanation, explain } from '../kernel/explain.js';
 import type { WorkerEvent } from '../kernel/intent.js';
+import { NO_RULES, type PlacementRules } from '../kernel/placement.js';
+import type { TaskRecord } from '../kernel/record.js';
 import { refuse } from '../kernel/refusal.js';
 import { ClaimDelivery } from './claim-delivery.js';
 import type { QuietPeriod } from './quiet-period.js';
@@ -22,6 +24,8 @@ import type { WorkSink } from './work-sink.js';
 export interface DispatcherOptions {
   readonly authority: Authority;
   readonly quiet: QuietPeriod;
+  /** Default: every kind is handed out, and every label is required. */
+  readonly rules?: PlacementRules;
   readonly onError: (error: unknown) => void;
 }
 
@@ -37,6 +41,7 @@ export interface ClaimReport {
 export class Dispatcher {
   /** Sessions without a stream. */
   readonly unary: UnarySessions;
+  readonly rules: PlacementRules;
   private readonly routes: ReadyRoutes;
   private readonly sessions: Sessions;
   private readonly renewal: SessionRenewal;
@@ -51,7 +56,8 @@ export class Dispatcher {
       options.onError(error);
     };
     const recheck = (session: WorkSession): void => void this.sessions.recheck(session).catch(onError);
-    this.routes = new ReadyRoutes(authority, recheck, onError);
+    this.rules = options.rules ?? NO_RULES;
+    this.routes = new ReadyRoutes(authority, this.rules, recheck, onError);
     this.sessions = new Sessions({
       authority,
       poolOf: (subscription) => this.routes.poolOf(subscription),
@@ -146,8 +152,24 @@ export class Dispatcher {
     return this.sessions.get(sessionId);
   }
 
+  /** Why a task is where it is, as far as this process knows. Throws StoreError. */
+  async explain(record: TaskRecord): Promise<Explanation> {
+    const { authority, quiet } = this.options;
+    const { lease, status } = record;
+    const row = lease === null ? null : await authority.store.loadSession(lease.sessionId);
+    const attached = row !== null && (this.sessions.get(row.sessionId)?.attached ?? false);
+    return explain(record, {
+      permitWait: await authority.permitWait(record),
+      now: authority.now(),
+      quietSince: quiet.quietSince(),
+      rules: this.rules,
+      candidates: status === 'queued' ? this.candidates() : [],
+      session: row === null || row.state === 'gone' ? null : { ...row, attached },
+    });
+  }
+
   /** The sessions of this process that are given claims, and how many each could take now. */
-  candidates(): Candidate[] {
+  private candidates(): Candidate[] {
     const candidates: Candidate[] = [];
     for (const { attached, draining, credit, identity, pool } of this.sessions.all()) {
       if (!attached || draining) continue;
@@ -155,11 +177,6 @@ export class Dispatcher {
       candidates.push({ sessionId, workerName, subscription: pool.subscription, freeSlots: Math.max(credit, 0) });
     }
     return candidates;
-  }
-
-  /** Epoch ms at which the service last came out of a pause. */
-  quietSince(): number {
-    return this.options.quiet.quietSince();
   }
 
   /** No more claims for this session. */

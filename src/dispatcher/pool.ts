@@ -2,7 +2,7 @@
  * Pools: the attached sessions of one subscription, those with a free slot in a ring. Whoever asks for a session
  * gets the next in turn, at a cost that does not depend on how many sessions there are.
  */
-import { type Route, type Subscription, serves } from '../kernel/placement.js';
+import type { Subscription } from '../kernel/placement.js';
 import type { WorkSession } from './work-session.js';
 
 export class Pool {
@@ -26,10 +26,6 @@ export class Pool {
     if (!this.members.delete(session)) return;
     if (this.inRing.delete(session)) this.ring.splice(this.ring.indexOf(session, this.head), 1);
     if (this.members.size === 0) this.onEmpty();
-  }
-
-  serves(route: Route): boolean {
-    return serves(this.subscription, route);
   }
 
   get hasCredit(): boolean {

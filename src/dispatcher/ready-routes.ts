@@ -5,7 +5,16 @@
  */
 import type { Authority } from '../authority/authority.js';
 import type { Assignment, ClaimFailure, ClaimSource } from '../authority/claim-source.js';
-import { type Route, routeKeyOf, readyOrder, routeOf, type Subscription } from '../kernel/placement.js';
+import {
+  type PlacementRules,
+  type Route,
+  type Subscription,
+  preference,
+  readyOrder,
+  routeKeyOf,
+  routeOf,
+  serves,
+} from '../kernel/placement.js';
 import { EXECUTION_TARGETS } from '../kernel/admission/application.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskReady } from '../store/permit-rows.js';
@@ -49,6 +58,7 @@ export class ReadyRoutes implements ClaimSource {
 
   constructor(
     private readonly authority: Authority,
+    private readonly rules: PlacementRules,
     /** A session lost a race for its own standing: look at its row again. */
     private readonly onSuspect: (session: WorkSession) => void,
     private readonly onError: (error: unknown) => void,
@@ -79,23 +89,25 @@ export class ReadyRoutes implements ClaimSource {
       pool = new Pool(subscription, () => this.dropPool(key));
       this.pools.set(key, pool);
       for (const window of this.windows.values()) {
-        if (!pool.serves(window.route)) continue;
-        window.pools.push(pool);
-        this.sort(window);
+        if (this.join(window, pool)) this.sort(window);
       }
     }
     return pool;
+  }
+
+  /** True when the sessions of the pool may run what the window holds. */
+  private join(window: RouteWindow, pool: Pool): boolean {
+    const { subscription } = pool;
+    const fits = serves(subscription, window.route, this.rules);
+    if (fits) window.addPool(pool, preference(subscription, window.route, this.rules));
+    return fits;
   }
 
   private dropPool(key: string): void {
     const pool = this.pools.get(key);
     this.pools.delete(key);
     for (const window of this.windows.values()) {
-      const { pools } = window;
-      const at = pools.findIndex((candidate) => candidate === pool);
-      if (at < 0) continue;
-      pools.splice(at, 1);
-      if (pools.length === 0) this.sort(window);
+      if (pool !== undefined && window.removePool(pool) && window.pools.length === 0) this.sort(window);
     }
   }
 
@@ -227,7 +239,7 @@ export class ReadyRoutes implements ClaimSource {
     const known = this.windows.get(key);
     if (known !== undefined) return known;
     const window = new RouteWindow(key, route);
-    for (const pool of this.pools.values()) if (pool.serves(route)) window.pools.push(pool);
+    for (const pool of this.pools.values()) this.join(window, pool);
     this.windows.set(key, window);
     this.sort(window);
     return window;

@@ -15,12 +15,15 @@ export interface ReadyEntry {
 }
 
 export class RouteWindow {
+  /** Those whose sessions may run what it holds, the ones that suit it best first. */
   readonly pools: Pool[] = [];
   /** Routes of one queue of one namespace are one line, in the order of their tasks. */
   readonly queueKey: string;
   /** Clock reading (monotonic ms) of the last load. */
   loadedAt = Number.NEGATIVE_INFINITY;
   loading = false;
+  /** How well each of the pools suits it, in their order. */
+  private readonly preferences: number[] = [];
   private entries: ReadyEntry[] = [];
   private head = 0;
   private complete = false;
@@ -48,7 +51,24 @@ export class RouteWindow {
     return this.entries[this.head]?.readyOrder ?? Number.POSITIVE_INFINITY;
   }
 
-  /** A pool with a free slot for it. */
+  /** Behind those that suit as well or better. */
+  addPool(pool: Pool, preference: number): void {
+    let at = this.pools.length;
+    while (at > 0 && (this.preferences[at - 1] ?? 0) < preference) at -= 1;
+    this.pools.splice(at, 0, pool);
+    this.preferences.splice(at, 0, preference);
+  }
+
+  /** False when it was none of them. */
+  removePool(pool: Pool): boolean {
+    const at = this.pools.indexOf(pool);
+    if (at < 0) return false;
+    this.pools.splice(at, 1);
+    this.preferences.splice(at, 1);
+    return true;
+  }
+
+  /** The best of the pools that have a free slot for it: a busy one is not waited for. */
   get freePool(): Pool | undefined {
     return this.pools.find((pool) => pool.hasCredit);
   }

@@ -4,6 +4,7 @@
  * is kept in memory. A report may also speak for a claim of a stream's session, which it renews and never ends.
  */
 import type { Authority } from '../authority/authority.js';
+import type { IntentAnswer } from '../authority/intent-work.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import { storeRefusal } from '../authority/store-refusal.js';
 import { sessionGone } from '../authority/session-work.js';
@@ -36,8 +37,25 @@ export class UnarySessions {
     this.accepting = false;
   }
 
-  /** A session that may claim one task. What does not come to hold one has to be ended. */
-  async open(workerName: string, ttlMs: number): Promise<Renewed> {
+  /**
+   * A session of its own that claims one task, by the intent that `apply` makes for it. One that came to hold nothing is
+   * ended at once.
+   */
+  async claim(
+    workerName: string,
+    ttlMs: number,
+    apply: (session: SessionRow) => Promise<IntentAnswer>,
+  ): Promise<IntentAnswer> {
+    const opened = await this.open(workerName, ttlMs);
+    if (!opened.ok) return { kind: 'refused', refusal: opened.refusal, record: null };
+    const answer = await apply(opened.row);
+    // Whether it was committed is not known: a repetition of the key finds out, and until then the session lives.
+    const unknown = answer.kind === 'refused' && answer.refusal.reason === 'OUTCOME_UNKNOWN';
+    if (answer.kind !== 'applied' && !unknown) await this.end(opened.row);
+    return answer;
+  }
+
+  private async open(workerName: string, ttlMs: number): Promise<Renewed> {
     if (!this.accepting)
       return { ok: false, refusal: refuse('DRAINING', 'the service is stopping; connect elsewhere') };
     const now = this.authority.now();

@@ -7,15 +7,16 @@ import { judgeCancelRequest, judgeReceipt } from './cancellation.js';
 import { Draft, type FamilyContext, NO_FAMILY } from './draft.js';
 import { mayTake } from './edges.js';
 import type { TaskEvent } from './event.js';
-import { parentRefusal } from './family.js';
+import { forgedPropagation, parentRefusal } from './family.js';
 import { judgeResume, judgeSkip, judgeSuspend } from './hold.js';
 import type { ClaimIntent, Guards, HandBackIntent, Intent, LeaseProof } from './intent.js';
 import { NO_GUARDS } from './intent.js';
 import { permitRefusal } from './permits.js';
+import { isRegistered } from './placement.js';
 import { judgePolicyUpdate } from './policy-update.js';
 import type { TaskRecord } from './record.js';
 import { reason } from './reason-codes.js';
-import { malformed, refuse } from './refusal.js';
+import { actionKindUnregistered, malformed, refuse } from './refusal.js';
 import { invalidTransition, judgeSettle } from './settlement.js';
 import { isTerminal } from './status.js';
 import { judgeTick } from './tick.js';
@@ -67,6 +68,8 @@ export function judge(draft: Draft, intent: Intent, guards: Guards = NO_GUARDS):
   }
   if (isTerminal(record.status) && intent.kind !== 'resume')
     return isInternal(intent) ? UNCHANGED : refused(terminal(record));
+  // What a parent's end does to its children is read from the parent's record; no intent says so.
+  if (intent.kind !== 'tick' && intent.cause.actor.type === 'parent') return refused(forgedPropagation(record));
   return judgeLive(draft, intent);
 }
 
@@ -125,6 +128,10 @@ function judgeClaim(draft: Draft, intent: ClaimIntent): Verdict {
     );
   }
   if (draft.permitAwaited !== null) return refused(permitRefusal(record.admission.taskId, draft.permitAwaited));
+  const { actionKind } = record.admission.application;
+  if (intent.rules !== undefined && !isRegistered(actionKind, intent.rules)) {
+    return refused(actionKindUnregistered(actionKind));
+  }
   const orphaned = parentRefusal(draft);
   if (orphaned !== null) return refused(orphaned);
   draft.append(

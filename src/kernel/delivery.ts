@@ -8,6 +8,17 @@ import type { TaskRecord } from './record.js';
 /** How many claims a session may want to hold at once. */
 export const MAX_SLOTS = 10_000;
 
+export const MAX_WORKER_NAME_BYTES = 255;
+
+const DEFAULT_CLAIM_TTL_MS = 30_000;
+const MIN_CLAIM_TTL_MS = 2_000;
+const MAX_CLAIM_TTL_MS = 3_600_000;
+
+/** How long a claim without a stream lives from its last word: what was asked for, within its bounds. Null: the default. */
+export function claimTtlMs(wantedMs: number | null): number {
+  return Math.min(Math.max(wantedMs ?? DEFAULT_CLAIM_TTL_MS, MIN_CLAIM_TTL_MS), MAX_CLAIM_TTL_MS);
+}
+
 /** A committed claim on its way to its worker. */
 export interface DeliveredClaim {
   readonly record: TaskRecord;

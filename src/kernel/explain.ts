@@ -4,8 +4,8 @@
  * only what can stand in the way today is told.
  */
 import { type PermitWait, subjectOf } from './permits.js';
-import type { Route, Subscription } from './placement.js';
-import { routeOf, servesQueue } from './placement.js';
+import type { PlacementRules, Subscription } from './placement.js';
+import { NO_RULES, eligibilityLabels, isRegistered, routeOf, servesQueue } from './placement.js';
 import type { Lease, TaskRecord } from './record.js';
 import { isTerminal } from './status.js';
 import { type TimerKind, timersOf } from './timers.js';
@@ -18,6 +18,7 @@ export type BlockerKind =
   | 'dependency'
   | 'concurrency_key'
   | 'serialized_capability'
+  | 'kind_unregistered'
   | 'no_worker_for_queue'
   | 'no_worker_for_kind'
   | 'no_worker_for_target'
@@ -68,6 +69,8 @@ export interface ExplainContext {
   readonly candidates: readonly Candidate[];
   /** What the task waits for before it is ready; null: no permit. */
   readonly permitWait: PermitWait | null;
+  /** What the deployment says about who may run what; absent: nothing. */
+  readonly rules?: PlacementRules;
   /** The session that holds the lease, as its row has it; null: no lease, or no such row. */
   readonly session: { readonly expiresAt: number; readonly ttlMs: number; readonly attached: boolean } | null;
 }
@@ -108,12 +111,16 @@ function blockersOf(record: TaskRecord, context: ExplainContext): readonly Block
   }
 }
 
-function queued(record: TaskRecord, { now, candidates, permitWait }: ExplainContext): Blocker {
+function queued(record: TaskRecord, { now, candidates, permitWait, rules = NO_RULES }: ExplainContext): Blocker {
   if (record.notBeforeAt !== null && record.notBeforeAt > now) {
     return blocker('not_before', 'its start is delayed', record.notBeforeAt);
   }
   if (permitWait !== null) return waitsForPermit(permitWait);
   const route = routeOf(record.admission);
+  if (!isRegistered(route.actionKind, rules)) {
+    const detail = `kind ${route.actionKind} is not registered in this deployment, and no worker is given it until it is`;
+    return blocker('kind_unregistered', detail);
+  }
   const onQueue = candidates.filter(({ subscription }) => servesQueue(subscription, route));
   if (onQueue.length === 0) {
     return blocker('no_worker_for_queue', `no worker serves queue ${route.queue} of namespace ${route.namespace}`);
@@ -129,12 +136,13 @@ function queued(record: TaskRecord, { now, candidates, permitWait }: ExplainCont
     const detail = `${workers(ofKind)} queue and kind, none of them target ${route.executionTarget}`;
     return blocker('no_worker_for_target', detail);
   }
-  const missing = leastMissing(onTarget, route);
+  const needed = eligibilityLabels(route, rules);
+  const missing = leastMissing(onTarget, needed);
   if (missing.length > 0) {
     const detail = `no worker has all that is required; the closest has not: ${missing.join(', ')}`;
     return blocker('no_worker_with_capabilities', detail);
   }
-  const fitting = onTarget.filter((candidate) => missingOf(candidate, route).length === 0);
+  const fitting = onTarget.filter((candidate) => missingOf(candidate, needed).length === 0);
   if (!fitting.some(({ freeSlots }) => freeSlots > 0)) {
     return blocker('no_free_slot', `${workers(fitting)} tasks like it, and all of them are full`, null, fitting);
   }
@@ -155,14 +163,14 @@ function waitsForPermit({ name, limit, held, holders, ahead, aheadIsAtLeast }: P
   };
 }
 
-function missingOf({ subscription }: Candidate, route: Route): readonly string[] {
-  return route.requiredCapabilities.filter((label) => !subscription.capabilities.has(label));
+function missingOf({ subscription }: Candidate, needed: readonly string[]): readonly string[] {
+  return needed.filter((label) => !subscription.capabilities.has(label));
 }
 
-function leastMissing(candidates: readonly Candidate[], route: Route): readonly string[] {
-  let least = route.requiredCapabilities;
+function leastMissing(candidates: readonly Candidate[], needed: readonly string[]): readonly string[] {
+  let least = needed;
   for (const candidate of candidates) {
-    const missing = missingOf(candidate, route);
+    const missing = missingOf(candidate, needed);
     if (missing.length < least.length) least = missing;
   }
   return least;

@@ -23,6 +23,14 @@ export function familyRefusal(link: ParentLink, parent: TaskRecord | null): Refu
   });
 }
 
+/** A propagation that did not come from the parent's own record. */
+export function forgedPropagation(record: TaskRecord): Refusal {
+  return refuse('PARENT_CONSTRAINT', 'what becomes of a parent reaches its children by the authority alone', {
+    task_id: record.admission.taskId,
+    parent_task_id: record.admission.policy.parent?.taskId ?? '',
+  });
+}
+
 /** Why this task may not run, or begin anew, under its parent; null where its parent was not looked for. */
 export function parentRefusal({ record, parent }: Draft): Refusal | null {
   const link = record.admission.policy.parent;

@@ -43,6 +43,9 @@ export function judgeResume(draft: Draft, intent: ResumeIntent): Verdict {
   if (newGenerationId === record.generationId) {
     return refused(malformed('new_generation_id', 'names the current generation; a new one needs an id of its own'));
   }
+  if (newGenerationId !== null && intent.formerGenerationIds?.has(newGenerationId) === true) {
+    return refused(malformed('new_generation_id', 'named a generation of this task before; each has an id of its own'));
+  }
   // A new generation of an attached child joins its family anew, under the same rule as the first.
   const refusal = parentRefusal(draft) ?? childrenActive(draft);
   if (refusal !== null) return refused(refusal);

@@ -5,6 +5,7 @@
 import type { TaskPolicy } from './admission/policy.js';
 import type { Cause } from './cause.js';
 import type { OutputData } from './event.js';
+import type { PlacementRules } from './placement.js';
 import type { PolicyField } from './policy-update.js';
 import type { Ending, TaskError } from './record.js';
 import type { Refusal } from './refusal.js';
@@ -33,6 +34,8 @@ export interface ClaimIntent {
   readonly worker: string;
   readonly sessionTtlMs: number;
   readonly acceptTimeoutMs: number;
+  /** What the deployment hands out, for a caller that names its task; a pairing of the dispatcher went by them already. */
+  readonly rules?: PlacementRules;
   readonly cause: Cause;
 }
 
@@ -45,6 +48,8 @@ export interface SettleIntent {
   readonly lease: LeaseProof | null;
   /** A committed event that proves when completion truly happened (FENCED policy). */
   readonly authoritativeEvent: AuthoritativeEvent | null;
+  /** Epoch ms at which completion truly happened, by the word of an embedding program, which is trusted with it. */
+  readonly authoritativeAt?: number | null;
   /** Of a failure: the wait before the next attempt, in ms, instead of the policy's. */
   readonly retryAfterMs?: number | null;
   readonly chance: number;
@@ -70,6 +75,8 @@ export interface ResumeIntent {
   readonly newGenerationId: string | null;
   /** A fresh UUIDv7. */
   readonly spareGenerationId: string;
+  /** The ids of the generations before the current one; needed only where a new id is named. */
+  readonly formerGenerationIds?: ReadonlySet<string>;
   readonly inputJson: string | null;
   readonly cause: Cause;
 }

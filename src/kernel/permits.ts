@@ -3,7 +3,7 @@
  * section 5). Owns which permits a task needs, and how its record stands to them. Who holds one and who waits is the
  * store's to keep; how many there are is the deployment's to say. Nearly every task needs none.
  */
-import type { CapabilityClasses } from './capability-class.js';
+import type { CapabilityClasses } from './placement.js';
 import type { Admission, TaskRecord } from './record.js';
 import { readyOrder } from './placement.js';
 import { type Refusal, refuse } from './refusal.js';

@@ -54,3 +54,8 @@ export function refuse(
 export function malformed(field: string, detail: string, metadata: Readonly<Record<string, string>> = {}): Refusal {
   return { reason: 'MALFORMED', message: `${field}: ${detail}`, metadata: { field, ...metadata } };
 }
+
+export function actionKindUnregistered(actionKind: string): Refusal {
+  const message = 'this action kind is not registered in this deployment';
+  return refuse('ACTION_KIND_UNREGISTERED', message, { action_kind: actionKind });
+}

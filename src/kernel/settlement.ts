@@ -9,9 +9,9 @@ import { childrenActive } from './family.js';
 import { isDeclaredEdge } from './edges.js';
 import { eventId } from './event.js';
 import type { AuthoritativeEvent, SettleIntent } from './intent.js';
-import type { Ending, TaskRecord } from './record.js';
+import type { Cancellation, Ending, TaskRecord } from './record.js';
 import { reason } from './reason-codes.js';
-import { refuse } from './refusal.js';
+import { malformed, refuse } from './refusal.js';
 import { APPLIED, type Verdict, refused } from './verdict.js';
 
 export const NO_ENDING: Ending = {
@@ -27,21 +27,26 @@ export interface Completion {
   readonly resultJson: string | null;
   readonly ending: Ending | null;
   readonly authoritativeEvent: AuthoritativeEvent | null;
+  readonly authoritativeAt?: number | null;
   readonly cause: Cause;
   readonly workerSeq?: number;
 }
 
 /** The holder says that it completed. FENCED: refused after a request without proof of an earlier end. */
 export function settleCompleted(draft: Draft, completion: Completion): Verdict {
-  const { record } = draft;
-  let { cause } = completion;
+  const { record, now } = draft;
+  const stated = completion.authoritativeAt ?? null;
+  if (stated !== null && stated > now) {
+    return refused(malformed('cause.authoritative_at', 'lies in the future'));
+  }
+  let authoritativeAt = stated;
   if (record.cancellation !== null && record.policy.cancellationPolicy === 'FENCED') {
-    const proof = completion.authoritativeEvent;
-    if (proof === null || proof.generation !== record.generation || proof.number >= record.cancellation.eventNumber) {
+    authoritativeAt = completedAt(record, record.cancellation, completion);
+    if (authoritativeAt === null) {
       return refused(fenced(record, 'completion needs proof that it happened before the cancel request'));
     }
-    cause = { ...cause, authoritativeAt: proof.at };
   }
+  const cause = authoritativeAt === null ? completion.cause : { ...completion.cause, authoritativeAt };
   const children = childrenActive(draft);
   if (children !== null) return refused(children);
   draft.inferBeforeCompletion(cause);
@@ -53,6 +58,14 @@ export function settleCompleted(draft: Draft, completion: Completion): Verdict {
     completion.workerSeq,
   );
   return APPLIED;
+}
+
+/** When it truly completed, strictly before the request; null where nothing proves that. */
+function completedAt(record: TaskRecord, request: Cancellation, completion: Completion): number | null {
+  const proof = completion.authoritativeEvent;
+  if (proof !== null && proof.generation === record.generation && proof.number < request.eventNumber) return proof.at;
+  const stated = completion.authoritativeAt ?? null;
+  return stated !== null && stated < request.requestedAt ? stated : null;
 }
 
 /** What a worker's own event brings besides its ending: its number, and its reason in its own words. */

@@ -3,8 +3,9 @@
  * Refuses what it does not know: a misspelt key would otherwise be a setting that silently does nothing.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { dirname, extname, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { ConfigError } from './option-values.js';
+import { ConfigError, type ReadDocument } from './option-values.js';
 import { OPTIONS, type OptionSpec, type ServerConfig } from './options.js';
 
 export const DEFAULT_CONFIG_FILE = 'reeve.yaml';
@@ -22,18 +23,20 @@ export interface ConfigSources {
 /** Throws ConfigError with the option and where it was written. */
 export function loadConfig(sources: ConfigSources = {}): ServerConfig {
   const { flags = {}, env = {} } = sources;
-  const file = readConfigFile(sources.file ?? env[CONFIG_ENV]);
+  const path = configPath(sources.file ?? env[CONFIG_ENV]);
+  const file = path === undefined ? {} : readConfigFile(path);
   refuseUnknown(file);
+  const besideFile = path === undefined ? besideCwd : documentsBeside(dirname(path));
   const value = <Name extends keyof ServerConfig>(name: Name): ServerConfig[Name] => {
     const spec: OptionSpec<ServerConfig[Name]> = OPTIONS[name];
     const flag = flags[name];
-    if (flag !== undefined) return read(spec, spec.flag, flag);
+    if (flag !== undefined) return read(spec, spec.flag, flag, besideCwd);
     const variable = env[spec.env];
     // A variable that is set and empty counts as unset, as shells make it easy to set one so.
-    if (variable !== undefined && variable !== '') return read(spec, spec.env, variable);
+    if (variable !== undefined && variable !== '') return read(spec, spec.env, variable, besideCwd);
     const written = file[spec.yaml];
-    if (written !== undefined && written !== null) return read(spec, spec.yaml, written);
-    return spec.read(spec.default);
+    if (written !== undefined && written !== null) return read(spec, spec.yaml, written, besideFile);
+    return spec.read(spec.default, besideCwd);
   };
   return {
     listen: value('listen'),
@@ -41,7 +44,7 @@ export function loadConfig(sources: ConfigSources = {}): ServerConfig {
     logLevel: value('logLevel'),
     actionKinds: value('actionKinds'),
     concurrency: value('concurrency'),
-    capabilities: value('capabilities'),
+    capabilityClasses: value('capabilityClasses'),
     acceptTimeoutMs: value('acceptTimeoutMs'),
     drainGraceMs: value('drainGraceMs'),
     drainReconnectMs: value('drainReconnectMs'),
@@ -55,28 +58,47 @@ export function loadConfig(sources: ConfigSources = {}): ServerConfig {
   };
 }
 
-function read<Value>(spec: OptionSpec<Value>, place: string, written: unknown): Value {
+function read<Value>(spec: OptionSpec<Value>, place: string, written: unknown, documents: ReadDocument): Value {
   try {
-    return spec.read(written);
+    return spec.read(written, documents);
   } catch (error) {
     if (error instanceof ConfigError) throw new ConfigError(`${place}: ${error.message}`);
     throw error;
   }
 }
 
-function readConfigFile(named: string | undefined): Readonly<Record<string, unknown>> {
+/** Undefined: none was named, and there is none by the usual name. */
+function configPath(named: string | undefined): string | undefined {
   const path = named === undefined || named === '' ? DEFAULT_CONFIG_FILE : named;
-  if (path === DEFAULT_CONFIG_FILE && !existsSync(path)) return {};
-  let document: unknown;
-  try {
-    document = parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw new ConfigError(`${path}: ${error instanceof Error ? error.message : 'cannot be read'}`);
-  }
+  return path === DEFAULT_CONFIG_FILE && !existsSync(path) ? undefined : path;
+}
+
+function readConfigFile(path: string): Readonly<Record<string, unknown>> {
+  const document = readDocument(path, path);
   if (document === null || document === undefined) return {};
   if (typeof document !== 'object' || Array.isArray(document))
     throw new ConfigError(`${path}: must be a mapping of options`);
   return { ...document };
+}
+
+const DOCUMENTS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
+
+function documentsBeside(folder: string): ReadDocument {
+  return (path) => {
+    if (!DOCUMENTS.has(extname(path))) throw new ConfigError(`${path}: must be a .json or .yaml file`);
+    return readDocument(resolve(folder, path), path);
+  };
+}
+
+const besideCwd: ReadDocument = (path) => documentsBeside(process.cwd())(path);
+
+/** JSON is YAML. `named` is what messages call the file. */
+function readDocument(path: string, named: string): unknown {
+  try {
+    return parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ConfigError(`${named}: ${error instanceof Error ? error.message : 'cannot be read'}`);
+  }
 }
 
 function refuseUnknown(file: Readonly<Record<string, unknown>>): void {

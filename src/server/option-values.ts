@@ -10,14 +10,17 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads a value as text (flags, environment) or as YAML gave it. */
-export type ReadOption<Value> = (written: unknown) => Value;
+/** A JSON or YAML file that an option names, parsed. Throws ConfigError. */
+export type ReadDocument = (path: string) => unknown;
+
+/** Reads a value as text (flags, environment) or as YAML gave it; a path in it is relative to where it was written. */
+export type ReadOption<Value> = (written: unknown, readDocument: ReadDocument) => Value;
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SPAN_PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y;
 
 /** `250ms`, `30s`, `1h30m`; ms from `minMs` to `maxMs`. A bare number is refused: nobody can tell its unit. */
-export function readSpan(minMs: number, maxMs: number): ReadOption<number> {
+export function readSpan(minMs: number, maxMs: number): (written: unknown) => number {
   return (written) => {
     const text = textOf(written);
     let total = 0;
@@ -35,7 +38,7 @@ export function readSpan(minMs: number, maxMs: number): ReadOption<number> {
   };
 }
 
-export function readWhole(least: number, most: number): ReadOption<number> {
+export function readWhole(least: number, most: number): (written: unknown) => number {
   return (written) => {
     const value = typeof written === 'number' ? written : Number(textOf(written));
     if (Number.isInteger(value) && value >= least && value <= most) return value;

@@ -3,22 +3,23 @@
  * `serve --help`, the environment, the file and the documentation are all read from this table.
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
-import type { RetentionDefaults } from '../kernel/retention.js';
-import type { CapabilityClasses } from '../kernel/capability-class.js';
 import type { KeyLimit } from '../kernel/permits.js';
-import { readCapabilities, readKeyLimits } from './admission-options.js';
+import type { CapabilityClasses } from '../kernel/placement.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
+import { type ActionKindSetting, readActionKinds } from './action-kind-setting.js';
+import { readCapabilityClasses } from './capability-setting.js';
+import { readKeyLimits } from './concurrency-setting.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
-import { readRetention } from './retention-option.js';
 import {
   type ReadOption,
   readChoice,
   readHostPort,
-  readList,
   readOptionalText,
   readSpan,
   readText,
   readWhole,
 } from './option-values.js';
+import { readRetention } from './retention-option.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */
@@ -26,12 +27,12 @@ export interface ServerConfig {
   /** `sqlite:PATH`, or `memory:` under `reeve dev` only. */
   readonly store: string;
   readonly logLevel: LogLevel;
-  /** Kinds beside the built-in ones. */
-  readonly actionKinds: readonly string[];
+  /** Kinds beside the built-in ones, and more about those. */
+  readonly actionKinds: readonly ActionKindSetting[];
+  /** Classes of capability labels; a label that is not in it is one of eligibility. */
+  readonly capabilityClasses: CapabilityClasses;
   /** How many tasks of a concurrency key may run at once. */
   readonly concurrency: readonly KeyLimit[];
-  /** What capability labels mean besides matching. */
-  readonly capabilities: CapabilityClasses;
   readonly acceptTimeoutMs: number;
   readonly drainGraceMs: number;
   readonly drainReconnectMs: number;
@@ -80,8 +81,23 @@ export const OPTIONS: OptionTable = {
     read: readChoice(LOG_LEVELS),
   },
   actionKinds: {
-    ...named('action-kinds', '<kinds>', '', 'Action kinds beside the built-in ones, separated by commas'),
-    read: readList,
+    ...named(
+      'action-kinds',
+      '<kinds>',
+      '',
+      'Action kinds beside the built-in ones, separated by commas; the file may say more about each',
+    ),
+    read: readActionKinds,
+  },
+  capabilityClasses: {
+    ...named(
+      'capabilities',
+      '<classes>',
+      '',
+      'Classes of capability labels, as label=class separated by commas: affinity is preferred and never required, ' +
+        'of serialization one task that requires it runs at a time, eligibility is the default. In the file: a mapping',
+    ),
+    read: readCapabilityClasses,
   },
   concurrency: {
     ...named(
@@ -92,16 +108,6 @@ export const OPTIONS: OptionTable = {
         'the first pattern that fits counts, and a key that none fits runs one. In the file: a list of {key, limit}',
     ),
     read: readKeyLimits,
-  },
-  capabilities: {
-    ...named(
-      'capabilities',
-      '<classes>',
-      '',
-      'What capability labels mean besides matching, as label=class separated by commas: serialization (one task that ' +
-        'requires it runs at a time), eligibility. In the file: a mapping of labels',
-    ),
-    read: readCapabilities,
   },
   acceptTimeoutMs: {
     ...named(

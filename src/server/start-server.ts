@@ -1,17 +1,13 @@
 /**
- * The composition root: a store, the authority over it, the dispatcher and the timers beside it, the services in front
- * (architecture.md). Owns the order in which they start and stop, and what a store that must not be used any more
+ * The composition root of the service: a store, the engine over it (engine.ts), the services in front. Owns the order in which they start and stop, and what a store that must not be used any more
  * does to the process. It decides nothing about tasks.
  */
 import { createServer } from 'node:net';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
-import { Authority } from '../authority/authority.js';
-import { Dispatcher } from '../dispatcher/dispatcher.js';
-import { QuietPeriod } from '../dispatcher/quiet-period.js';
 import { AdminService } from '../gen/reeve/v1/admin_service_pb.js';
 import { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
-import { type ActionKindRegistry, buildActionKindRegistry } from '../kernel/admission/action-kinds.js';
+import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Random, systemRandom } from '../lib/random.js';
 import { adminService } from '../services/admin-service.js';
@@ -19,13 +15,11 @@ import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
 import type { TaskStore } from '../store/task-store.js';
-import { PermitAlignment } from '../timers/permit-alignment.js';
-import { Propagation } from '../timers/propagation.js';
-import { Purging } from '../timers/purging.js';
-import { TaskTimers } from '../timers/task-timers.js';
 import { CursorMint } from '../wire/cursor.js';
 import { TokenMint } from '../wire/opaque-token.js';
+import { registryOf } from './action-kind-registry.js';
 import { CallFailures } from './call-failures.js';
+import { makeEngine, startEngine } from './engine.js';
 import { bindService } from './grpc-binding.js';
 import { grpcLimits } from './grpc-limits.js';
 import { Health } from './health.js';
@@ -67,8 +61,7 @@ const FATAL_EXIT_DELAY_MS = 200;
 export async function startServer(config: ServerConfig, options: StartOptions = {}): Promise<RunningServer> {
   const log = options.log ?? openLog(config.logLevel);
   const clock = options.clock ?? systemClock;
-  const kinds = buildActionKindRegistry(config.actionKinds.map((kind) => ({ kind })));
-  if (!kinds.ok) throw new ConfigError(`${kinds.refusal.field}: ${kinds.refusal.detail}`);
+  const kinds = await registryOf(config.actionKinds);
   const onDefect = (error: unknown): void => log.error({ err: error }, 'an invariant was broken');
   const onFatal = (error: unknown): void => {
     log.fatal({ err: error }, 'the store must not be used any more; the process ends');
@@ -76,16 +69,11 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   };
   const store = options.store ?? (await openStore(config.store, config.chainKeyFile));
   const parts = await closingOnFailure(store, () =>
-    compose(config, options, { log, clock, kinds: kinds.value, store, onDefect, onFatal }),
+    compose(config, options, { log, clock, kinds, store, onDefect, onFatal }),
   );
-  parts.quiet.start();
   let port: number;
   try {
-    await parts.permits.start();
-    await parts.dispatcher.start();
-    parts.timers.start();
-    parts.propagation.start();
-    parts.purging.start();
+    await startEngine(parts);
     port = await listen(parts.server, config.listen);
   } catch (error) {
     // What goes wrong in the stop is in the log; the caller is told why there is no server.
@@ -113,27 +101,21 @@ interface Given extends Pick<RunningParts, 'log' | 'clock' | 'store'> {
 /** Everything made and nothing started. */
 async function compose(config: ServerConfig, options: StartOptions, given: Given): Promise<RunningParts> {
   const { log, clock, store, kinds, onDefect, onFatal } = given;
-  const authority = await Authority.open({
+  const engine = await makeEngine({
     store,
     clock,
     random: options.random ?? systemRandom,
+    kinds,
+    capabilityClasses: config.capabilityClasses,
     acceptTimeoutMs: config.acceptTimeoutMs,
     cacheBytes: config.cacheMib * 1_048_576,
     retention: config.retention,
-    permitRules: { keyLimits: config.concurrency, capabilities: config.capabilities },
+    keyLimits: config.concurrency,
     onFatal,
     onDefect,
-  });
-  const quiet = new QuietPeriod(clock);
-  const dispatcher = new Dispatcher({ authority, quiet, onError: onDefect });
-  const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
-  const propagation = new Propagation(authority, onDefect);
-  const purging = new Purging({
-    authority,
-    onError: onDefect,
     onPurged: (purged) => log.info({ purged }, 'tasks whose retention is over were purged'),
   });
-  const permits = new PermitAlignment(authority, onDefect);
+  const { authority, dispatcher, quiet } = engine;
   const feed = new TaskFeed(authority);
   const tokens = new TokenMint(await store.secret());
   const cursors = new CursorMint(tokens, await store.incarnation());
@@ -157,22 +139,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService, AdminService]);
 
-  return {
-    log,
-    clock,
-    server,
-    health,
-    dispatcher,
-    streams,
-    timers,
-    propagation,
-    purging,
-    permits,
-    quiet,
-    feed,
-    authority,
-    store,
-  };
+  return { log, clock, server, health, streams, feed, store, ...engine };
 }
 
 /** A store that was opened is closed again when nothing comes of it. */

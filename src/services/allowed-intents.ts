@@ -7,6 +7,7 @@ import { type Cause } from '../kernel/cause.js';
 import { decide, leaseLost } from '../kernel/decide.js';
 import type { FamilyContext } from '../kernel/draft.js';
 import { type Intent, type LeaseProof, NO_GUARDS } from '../kernel/intent.js';
+import type { PlacementRules } from '../kernel/placement.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { Refusal } from '../kernel/refusal.js';
 import { NO_ENDING } from '../kernel/settlement.js';
@@ -28,8 +29,9 @@ export function allowedIntents(
   lease: LeaseProof | null,
   now: number,
   family: FamilyContext,
+  rules: PlacementRules,
 ): Fields<typeof AllowedIntentSchema>[] {
-  return probes(lease).map(([intent, probe]) => {
+  return probes(lease, rules).map(([intent, probe]) => {
     const refusal = refusalOf(record, probe, now, family);
     if (refusal === null) return { intent, allowed: true };
     return { intent, allowed: false, refusal: refusalMessage(refusal) };
@@ -50,7 +52,7 @@ function refusalOf(record: TaskRecord, probe: Intent, now: number, family: Famil
   }
 }
 
-function probes(lease: LeaseProof | null): readonly (readonly [IntentKind, Intent])[] {
+function probes(lease: LeaseProof | null, rules: PlacementRules): readonly (readonly [IntentKind, Intent])[] {
   const cause = PROBE_CAUSE;
   const settle = (outcome: SettledStatus): Intent => ({
     kind: 'settle',
@@ -63,7 +65,7 @@ function probes(lease: LeaseProof | null): readonly (readonly [IntentKind, Inten
     cause,
   });
   return [
-    [IntentKind.CLAIM, { kind: 'claim', sessionId: '', worker: '', sessionTtlMs: 0, acceptTimeoutMs: 0, cause }],
+    [IntentKind.CLAIM, { kind: 'claim', sessionId: '', worker: '', sessionTtlMs: 0, acceptTimeoutMs: 0, rules, cause }],
     [IntentKind.SUSPEND, { kind: 'suspend', lease, cause }],
     [IntentKind.RESUME, { kind: 'resume', newGenerationId: null, spareGenerationId: '-', inputJson: null, cause }],
     [IntentKind.REQUEST_CANCELLATION, { kind: 'request_cancellation', graceMs: null, cause }],

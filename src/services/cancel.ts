@@ -4,7 +4,7 @@
  * transition id, whatever has become of the task since.
  */
 import type { Authority } from '../authority/authority.js';
-import type { IntentAnswer, IntentOutcome } from '../authority/intent-work.js';
+import type { IntentAnswer } from '../authority/intent-work.js';
 import {
   type CancelRequest,
   type CancelResponseSchema,
@@ -20,7 +20,7 @@ import { durationMsWithin, toTimestamp } from '../wire/time-values.js';
 import { type IntentCommand, readCancel } from '../wire/transition-codec.js';
 import type { CallContext } from './call.js';
 import { type FactFields, resultOf } from './intent-answers.js';
-import type { Intents } from './intents.js';
+import { type Intents, remembersCancel } from './intents.js';
 import type { ReceiptWaits } from './receipt-waits.js';
 import { namedTask } from './task-names.js';
 import type { TaskViews } from './task-views.js';
@@ -62,7 +62,7 @@ export class Cancels {
 
   /** Commits the wish; throws its refusal. */
   async judge(command: IntentCommand, context: CallContext): Promise<Cancelled> {
-    return this.outcomeOf(await this.intents.apply(command, context, remembers));
+    return this.outcomeOf(await this.intents.apply(command, context, remembersCancel));
   }
 
   async response(cancelled: Cancelled, view: View): Promise<Fields<typeof CancelResponseSchema>> {
@@ -96,12 +96,6 @@ function alreadyTerminal(answer: Extract<IntentAnswer, { kind: 'refused' }>): Ca
   if (refusal.reason !== 'TERMINAL_GENERATION' || record === null) throw new RefusalError(refusal);
   const { generation, generationId } = record;
   return { state: CancelState.ALREADY_TERMINAL, replayed: false, generation, generationId, record, fact: null };
-}
-
-/** Every state that was answered is answered again, also that there was nothing to cancel. */
-function remembers(outcome: IntentOutcome): boolean {
-  if (outcome.kind === 'refused') return outcome.refusal.reason === 'TERMINAL_GENERATION';
-  return outcome.kind === 'applied' || outcome.kind === 'unchanged';
 }
 
 function receiptTimes(record: TaskRecord, generation: number): Fields<typeof ReceiptTimesSchema> {

@@ -1,13 +1,12 @@
 /**
- * Transition{claim}: one task for a caller without a stream (task_service.proto, ClaimIntent). Opens a session of one
- * claim and claims for it; a session that came to hold nothing is ended at once. Report renews and settles.
+ * Transition{claim}: one task for a caller without a stream (task_service.proto, ClaimIntent), under a session of its
+ * own. Report renews and settles.
  */
 import type { Authority } from '../authority/authority.js';
 import type { IntentAnswer } from '../authority/intent-work.js';
 import type { Dispatcher } from '../dispatcher/dispatcher.js';
 import type { LeaseGrantSchema } from '../gen/reeve/v1/task_service_pb.js';
 import type { Fields } from '../wire/message-fields.js';
-import { RefusalError } from '../wire/refusal-error.js';
 import { toTimestamp } from '../wire/time-values.js';
 import type { IntentCommand, StatedIntent } from '../wire/transition-codec.js';
 import type { CallContext } from './call.js';
@@ -22,17 +21,10 @@ export class Claims {
     private readonly intents: Intents,
   ) {}
 
-  /** Throws DRAINING, and what the store refuses. */
-  async claim(command: IntentCommand, { workerName, ttlMs }: StatedClaim, context: CallContext): Promise<IntentAnswer> {
-    const { unary } = this.dispatcher;
-    const opened = await unary.open(workerName, ttlMs);
-    if (!opened.ok) throw new RefusalError(opened.refusal);
-    const { row } = opened;
-    const answer = await this.intents.apply(command, context, remembers, row);
-    // Whether it was committed is not known: a repetition of the key finds out, and until then the session lives.
-    const unknown = answer.kind === 'refused' && answer.refusal.reason === 'OUTCOME_UNKNOWN';
-    if (answer.kind !== 'applied' && !unknown) await unary.end(row);
-    return answer;
+  claim(command: IntentCommand, { workerName, ttlMs }: StatedClaim, context: CallContext): Promise<IntentAnswer> {
+    return this.dispatcher.unary.claim(workerName, ttlMs, (session) =>
+      this.intents.apply(command, context, undefined, session),
+    );
   }
 
   /** The lease that the answer gave, while it is in force. */
@@ -50,8 +42,4 @@ export class Claims {
       ...(session === null ? {} : { expireTime: toTimestamp(session.expiresAt) }),
     };
   }
-}
-
-function remembers(outcome: { readonly kind: string }): boolean {
-  return outcome.kind === 'applied';
 }

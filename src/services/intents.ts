@@ -9,19 +9,20 @@ import type { Cause } from '../kernel/cause.js';
 import { type Decision, decide } from '../kernel/decide.js';
 import { eventNumberOf } from '../kernel/event.js';
 import type { AuthoritativeEvent, Guards, Intent, LeaseProof } from '../kernel/intent.js';
+import type { PlacementRules } from '../kernel/placement.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { SessionRow } from '../store/commit-plan.js';
-import { DEFAULT_ACTOR } from '../wire/cause-codec.js';
+import { DEFAULT_ACTOR } from '../wire/stated-cause.js';
 import { contentHash } from '../wire/intent-content.js';
-import { malformedField } from '../wire/refusal-error.js';
 import type { IntentCommand, StatedIntent, StatedLease } from '../wire/transition-codec.js';
 import type { CallContext } from './call.js';
-import { valueOf } from './task-views.js';
+import { valueOf } from './value-of.js';
 
 /** No claim has this epoch: a proof with it holds nothing. */
 const NO_EPOCH = 0;
-const HISTORY_PAGE_EVENTS = 1_000;
-const HISTORY_PAGE_BYTES = 1_048_576;
+
+/** What an intent takes from its call: who speaks, and by which door. */
+export type Speaker = Pick<CallContext, 'principal' | 'source'>;
 
 interface Prepared {
   readonly intent: Intent;
@@ -31,12 +32,16 @@ interface Prepared {
 }
 
 export class Intents {
-  constructor(private readonly authority: Authority) {}
+  constructor(
+    private readonly authority: Authority,
+    /** What may be handed to a caller that names its task. */
+    private readonly rules: PlacementRules,
+  ) {}
 
   /** Judges and commits. `remembers`: which answers the key keeps; by default those that changed something. */
   async apply(
     command: IntentCommand,
-    context: CallContext,
+    context: Speaker,
     remembers?: (outcome: IntentOutcome) => boolean,
     session?: SessionRow,
   ): Promise<IntentAnswer> {
@@ -56,12 +61,22 @@ export class Intents {
   /** Judges on the record as it is now and commits nothing. */
   async judge(
     command: IntentCommand,
-    context: CallContext,
+    context: Speaker,
   ): Promise<{ readonly record: TaskRecord; readonly decision: Decision }> {
     const { intent, guards } = await this.prepare(command, context);
     const record = valueOf(await this.authority.get(command.taskId));
     const family = valueOf(await this.authority.familyOf(record));
-    return { record, decision: decide(record, intent, this.authority.now(), guards, family) };
+    const informed = await this.informed(record, intent);
+    return { record, decision: decide(record, informed, this.authority.now(), guards, family) };
+  }
+
+  /** With what the authority adds itself where an intent is applied. */
+  private async informed(record: TaskRecord, intent: Intent): Promise<Intent> {
+    if (intent.kind !== 'resume' || intent.newGenerationId === null || record.generation === 1) return intent;
+    return {
+      ...intent,
+      formerGenerationIds: valueOf(await this.authority.generationIds(record.admission.taskId)),
+    };
   }
 
   /** The lease a caller named, as the kernel takes it: a token that proves nothing holds nothing. */
@@ -72,7 +87,7 @@ export class Intents {
     return { epoch: proved ? lease.epoch : NO_EPOCH, sessionId: null };
   }
 
-  private async prepare(command: IntentCommand, context: CallContext, session?: SessionRow): Promise<Prepared> {
+  private async prepare(command: IntentCommand, context: Speaker, session?: SessionRow): Promise<Prepared> {
     const { taskId, lease, guards } = command;
     const generationId = guards.generationId ?? lease?.generationId ?? null;
     const proof = this.proofOf(taskId, lease, guards.generationId);
@@ -82,7 +97,7 @@ export class Intents {
     return { intent, proof, guards: { generationId, fromStatus, expectedRevision, lease: proof } };
   }
 
-  private async causeOf(command: IntentCommand, proof: LeaseProof | null, context: CallContext): Promise<Cause> {
+  private async causeOf(command: IntentCommand, proof: LeaseProof | null, context: Speaker): Promise<Cause> {
     const { actor, source, reason, causation } = command.cause;
     return {
       actor: actor ?? (await this.holder(command.taskId, proof)) ?? DEFAULT_ACTOR,
@@ -118,6 +133,7 @@ export class Intents {
           worker: stated.workerName,
           sessionTtlMs: stated.ttlMs,
           acceptTimeoutMs: stated.ttlMs,
+          rules: this.rules,
           cause: command.cause.actor === null ? { ...cause, actor: { type: 'worker', id: stated.workerName } } : cause,
         };
       case 'suspend':
@@ -128,7 +144,6 @@ export class Intents {
         return { kind: 'request_cancellation', graceMs: stated.graceMs, cause };
       case 'resume': {
         const { newGenerationId, inputJson } = stated;
-        if (newGenerationId !== null) await this.refuseUsedGeneration(command, newGenerationId);
         return { kind: 'resume', newGenerationId, inputJson, spareGenerationId: this.authority.random.uuidV7(), cause };
       }
       case 'update_policy':
@@ -136,6 +151,7 @@ export class Intents {
       case 'settle': {
         const { outcome, resultJson, ending, retryAfterMs } = stated;
         const authoritativeEvent = await this.authoritativeEvent(command);
+        const { authoritativeAt = null } = command.cause;
         const chance = this.authority.random.chance();
         return {
           kind: 'settle',
@@ -145,6 +161,7 @@ export class Intents {
           retryAfterMs,
           lease: proof,
           authoritativeEvent,
+          authoritativeAt,
           chance,
           cause,
         };
@@ -159,28 +176,17 @@ export class Intents {
     const stored = valueOf(await this.authority.event(taskId, number));
     return stored === null ? null : { number, generation: stored.event.generation, at: stored.event.at };
   }
+}
 
-  /** A generation id names one life of the task for ever; a repeat of the request that made it is still a replay. */
-  private async refuseUsedGeneration({ taskId, key }: IntentCommand, newGenerationId: string): Promise<void> {
-    const record = valueOf(await this.authority.get(taskId));
-    if (record.generation === 1 && record.generationId !== newGenerationId) return;
-    if (!(await this.wasUsed(taskId, newGenerationId))) return;
-    const known = key === null ? null : await this.authority.store.findLedgerEntry(taskId, key);
-    if (known === null)
-      throw malformedField('new_generation_id', 'was used before for this task; a new one needs its own');
-  }
+/** The answers that a keyed Transition keeps: also that there was nothing to do. */
+export function remembersTransition({ kind }: IntentOutcome): boolean {
+  return kind === 'applied' || kind === 'unchanged';
+}
 
-  private async wasUsed(taskId: string, generationId: string): Promise<boolean> {
-    for (let after = 0; ;) {
-      const page = valueOf(await this.authority.history(taskId, after, HISTORY_PAGE_EVENTS, HISTORY_PAGE_BYTES));
-      for (const { event } of page) {
-        const begins = event.type === 'task.submitted' || event.type === 'reeve.task.generation_started';
-        if (begins && event.data.generationId === generationId) return true;
-        after = event.number;
-      }
-      if (page.length === 0) return false;
-    }
-  }
+/** Of a keyed Cancel every state that was answered is answered again, also that there was nothing to cancel. */
+export function remembersCancel(outcome: IntentOutcome): boolean {
+  if (outcome.kind === 'refused') return outcome.refusal.reason === 'TERMINAL_GENERATION';
+  return remembersTransition(outcome);
 }
 
 function standing({ sessionId, attachment }: SessionRow): { readonly sessionId: string; readonly attachment: number } {

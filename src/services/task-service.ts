@@ -39,9 +39,15 @@ export interface TaskServiceContext {
 export function taskService(context: TaskServiceContext): Handlers<typeof TaskService> {
   const { authority, dispatcher, kinds, feed, tokens } = context;
   const views = new TaskViews(authority);
-  const intents = new Intents(authority);
+  const intents = new Intents(authority, dispatcher.rules);
   const submissions = new Submissions(authority, kinds, views);
-  const transitions = new Transitions(authority, intents, new Claims(authority, dispatcher, intents), views);
+  const transitions = new Transitions(
+    authority,
+    intents,
+    new Claims(authority, dispatcher, intents),
+    views,
+    dispatcher.rules,
+  );
   const cancels = new Cancels(authority, intents, views, new ReceiptWaits(authority, feed));
   const cancelBatches = new CancelBatches(authority, cancels, tokens);
   const resumes = new Resumes(authority, intents, views);

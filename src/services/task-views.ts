@@ -2,21 +2,17 @@
  * Tasks as answers show them: the record, and what a view needs beside it, read from the history and the sessions.
  * Owns which of the large texts are left out when a FULL task would not fit a message (quality.md, "Wire limits").
  */
-import type { Authority, Read } from '../authority/authority.js';
+import type { Authority } from '../authority/authority.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { View } from '../wire/enum-tables.js';
-import { RefusalError } from '../wire/refusal-error.js';
 import { NO_EXTRAS, type TaskExtras, type TaskFields, taskMessage } from '../wire/task-codec.js';
+import { valueOf } from './value-of.js';
 
 /** Args, result, checkpoint and input together stay below this, so that a FULL task fits a message of 4 MiB. */
 export const MAX_LARGE_TEXT_BYTES = 3_500_000;
 
-/** The value read, or its refusal thrown. */
-export function valueOf<Value>(read: Read<Value>): Value {
-  if (read.ok) return read.value;
-  throw new RefusalError(read.refusal);
-}
+export { valueOf } from './value-of.js';
 
 export class TaskViews {
   constructor(private readonly authority: Authority) {}

@@ -6,6 +6,7 @@ import type { Authority } from '../authority/authority.js';
 import type { TransitionRequest, TransitionResponseSchema } from '../gen/reeve/v1/task_service_pb.js';
 import { Conflict } from '../gen/reeve/v1/task_service_pb.js';
 import type { LeaseProof } from '../kernel/intent.js';
+import type { PlacementRules } from '../kernel/placement.js';
 import { type View, statuses, views } from '../wire/enum-tables.js';
 import type { Fields } from '../wire/message-fields.js';
 import { RefusalError } from '../wire/refusal-error.js';
@@ -14,7 +15,7 @@ import { allowedIntents } from './allowed-intents.js';
 import type { CallContext } from './call.js';
 import type { Claims, StatedClaim } from './claim.js';
 import { type IntentResult, resultOf } from './intent-answers.js';
-import type { Intents } from './intents.js';
+import { type Intents, remembersTransition } from './intents.js';
 import { type TaskViews, valueOf } from './task-views.js';
 
 type Response = Fields<typeof TransitionResponseSchema>;
@@ -25,6 +26,7 @@ export class Transitions {
     private readonly intents: Intents,
     private readonly claims: Claims,
     private readonly views: TaskViews,
+    private readonly rules: PlacementRules,
   ) {}
 
   async transition(request: TransitionRequest, context: CallContext): Promise<Response> {
@@ -35,7 +37,7 @@ export class Transitions {
     const proof = this.intents.proofOf(command.taskId, command.lease, command.guards.generationId);
     const result = request.validateOnly
       ? await this.validate(command, context)
-      : await resultOf(this.authority, await this.intents.apply(command, context, remembers));
+      : await resultOf(this.authority, await this.intents.apply(command, context, remembersTransition));
     return this.response(result, view, proof, request.validateOnly);
   }
 
@@ -80,6 +82,7 @@ export class Transitions {
 
   private async response(result: IntentResult, view: View, proof: LeaseProof | null, dry: boolean): Promise<Response> {
     const { record, fact } = result;
+    const family = valueOf(await this.authority.familyOf(record));
     return {
       // What was asked for stands committed, by this call, by the same key before, or by another's request.
       applied: result.kind !== 'conflict' && !dry,
@@ -89,11 +92,7 @@ export class Transitions {
       currentStatus: statuses.value(result.currentStatus),
       task: await this.views.show(record, view),
       ...(fact ?? {}),
-      allowed: allowedIntents(record, proof, this.authority.now(), valueOf(await this.authority.familyOf(record))),
+      allowed: allowedIntents(record, proof, this.authority.now(), family, this.rules),
     };
   }
-}
-
-function remembers(outcome: { readonly kind: string }): boolean {
-  return outcome.kind === 'applied' || outcome.kind === 'unchanged';
 }

@@ -24,6 +24,7 @@ const blockerKinds = new EnumTable<BlockerWord, BlockerKind>({
   dependency: BlockerKind.DEPENDENCY,
   concurrency_key: BlockerKind.CONCURRENCY_KEY,
   serialized_capability: BlockerKind.SERIALIZED_CAPABILITY,
+  kind_unregistered: BlockerKind.KIND_UNREGISTERED,
   no_worker_for_queue: BlockerKind.NO_WORKER_FOR_QUEUE,
   no_worker_for_kind: BlockerKind.NO_WORKER_FOR_KIND,
   no_worker_for_target: BlockerKind.NO_WORKER_FOR_TARGET,

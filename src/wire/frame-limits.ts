@@ -16,3 +16,7 @@ export const MAX_RECEIVE_BYTES = 2 * 1_048_576;
 export const MAX_SEND_BYTES = 4 * 1_048_576;
 export const MAX_PAGE_SIZE = 1_000;
 export const DEFAULT_PAGE_SIZE = 100;
+/** What workers say beside their payloads; longer messages and reasons are cut. */
+export const MAX_PROGRESS_MESSAGE_BYTES = 8_192;
+export const MAX_REASON_BYTES = 1_024;
+export const MAX_CONTENT_TYPE_BYTES = 255;

@@ -10,8 +10,9 @@ import { ERROR_TABLE } from './error-table.js';
 const RETRY_KEY = 'retry_after_ms';
 const MAX_VALUE_CHARACTERS = 1_024;
 const MAX_MESSAGE_CHARACTERS = 512;
-/** JSON pointers are the one list among the values: whole pointers are dropped from its end. */
-const MAX_POINTERS_CHARACTERS = 2_048;
+/** The values that are JSON lists: whole elements are dropped from their ends. */
+const LISTS = ['pointers', 'violations'] as const;
+const MAX_LIST_CHARACTERS = 2_048;
 
 export interface RefusalContent {
   readonly message: string;
@@ -30,25 +31,27 @@ export function refusalContent(refusal: Refusal): RefusalContent {
   for (const [key, value] of Object.entries(refusal.metadata)) {
     if (key !== RETRY_KEY) metadata[key] = cut(value, MAX_VALUE_CHARACTERS);
   }
-  const { pointers } = refusal.metadata;
-  if (pointers !== undefined) boundPointers(metadata, pointers);
+  for (const name of LISTS) {
+    const list = refusal.metadata[name];
+    if (list !== undefined) boundList(metadata, name, list);
+  }
   const own = Number(refusal.metadata[RETRY_KEY] ?? Number.NaN);
   const retryAfterMs = rule.retryAfterMs === undefined ? null : Number.isFinite(own) ? own : rule.retryAfterMs;
   return { message: cut(refusal.message, MAX_MESSAGE_CHARACTERS), metadata, retryAfterMs };
 }
 
-function boundPointers(metadata: Record<string, string>, json: string): void {
-  const pointers: unknown = JSON.parse(json);
-  if (!Array.isArray(pointers)) return;
+function boundList(metadata: Record<string, string>, name: string, json: string): void {
+  const elements: unknown = JSON.parse(json);
+  if (!Array.isArray(elements)) return;
   const kept: unknown[] = [];
   let size = 2;
-  for (const pointer of pointers) {
-    size += JSON.stringify(pointer).length + 1;
-    if (size > MAX_POINTERS_CHARACTERS) break;
-    kept.push(pointer);
+  for (const element of elements) {
+    size += JSON.stringify(element).length + 1;
+    if (size > MAX_LIST_CHARACTERS) break;
+    kept.push(element);
   }
-  metadata['pointers'] = JSON.stringify(kept);
-  if (kept.length < pointers.length) metadata['truncated'] = 'true';
+  metadata[name] = JSON.stringify(kept);
+  if (kept.length < elements.length) metadata['truncated'] = 'true';
   else if (metadata['truncated'] === 'false') delete metadata['truncated'];
 }
 

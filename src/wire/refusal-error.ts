@@ -1,9 +1,8 @@
 /**
  * Refusals on their way out of a codec: thrown where a request is read, caught once at the edge of the service.
- * Owns the bridge from the admission step's refusals to the kernel's. It never carries anything but a refusal, and
- * nothing outside src/wire and src/services may throw it.
+ * It never carries anything but a refusal, and nothing outside src/wire and src/services may throw it.
  */
-import type { AdmissionRefusal, Checked } from '../kernel/admission/admission-refusal.js';
+import { type Checked, refusalOfAdmission } from '../kernel/admission/admission-refusal.js';
 import { type Refusal, malformed, refuse } from '../kernel/refusal.js';
 
 export class RefusalError extends Error {
@@ -32,13 +31,4 @@ export function unsupportedMethod(name: string): RefusalError {
 export function checked<Value>(outcome: Checked<Value>, prefix = ''): Value {
   if (outcome.ok) return outcome.value;
   throw new RefusalError(refusalOfAdmission(outcome.refusal, prefix));
-}
-
-/** An admission refusal in the kernel's terms; `prefix` (`policy.`) leads to its field in the request. */
-export function refusalOfAdmission(admission: AdmissionRefusal, prefix = ''): Refusal {
-  const field = `${prefix}${admission.field}`;
-  const metadata: Record<string, string> = { field };
-  if (admission.pointer !== undefined) metadata['pointer'] = admission.pointer;
-  if (admission.offset !== undefined) metadata['offset'] = String(admission.offset);
-  return { reason: admission.reason, message: `${field}: ${admission.detail}`, metadata };
 }

@@ -3,11 +3,11 @@
  * Shared by Transition and the worker's events. What would keep a failure from being recorded is cut, escaped or
  * dropped with a mark and never refused; what a caller must get right (a code, a result that is JSON) is MALFORMED.
  */
-import type { ExecutionDetail, TaskError, TaskErrorSchema } from '../gen/reeve/v1/task_pb.js';
+import type { ExecutionDetail, TaskError as TaskErrorMessage, TaskErrorSchema } from '../gen/reeve/v1/task_pb.js';
 import type { Ending, TaskError as DomainError } from '../kernel/record.js';
 import { exceedsUtf8Bytes } from '../kernel/admission/text-rules.js';
 import { boundedText, cutText, lastBytes, markCut, optionalText, wasCut } from './bounded-text.js';
-import { readEvidenceRefs } from './cause-codec.js';
+import { readEvidenceRefs } from './stated-cause.js';
 import { isJson } from './json-values.js';
 import { malformedField } from './refusal-error.js';
 import type { Fields } from './message-fields.js';
@@ -18,6 +18,10 @@ const MAX_DETAILS_BYTES = 65_536;
 const MAX_ERROR_DETAIL_BYTES = 65_536;
 const MAX_INVOCATION_ID_BYTES = 255;
 const MAX_RESULT_REF_BYTES = 2_048;
+
+/** What is stated of an execution and its error, whichever door it came by. */
+export type StatedDetail = Pick<ExecutionDetail, 'exitCode' | 'errorDetail' | 'invocationId' | 'evidenceRefs'>;
+export type StatedError = Pick<TaskErrorMessage, 'code' | 'message' | 'retryable' | 'detailsJson'>;
 
 /** The error of every time-out, AEP's own word. */
 export const TIMEOUT_CODE = 'task_timeout';
@@ -32,7 +36,7 @@ const TIMED_OUT: DomainError = {
 export function readEnding(
   field: string,
   error: DomainError | null,
-  detail: ExecutionDetail | undefined,
+  detail: StatedDetail | undefined,
   resultRef: string,
 ): Ending | null {
   if (error === null && detail === undefined && resultRef === '') return null;
@@ -51,15 +55,15 @@ export function readEnding(
 /** As `readEnding` for a time-out: where anything is told of it, the error is always there. */
 export function readTimeoutEnding(
   field: string,
-  error: TaskError | undefined,
-  detail: ExecutionDetail | undefined,
+  error: StatedError | undefined,
+  detail: StatedDetail | undefined,
 ): Ending | null {
   if (error === undefined && detail === undefined) return null;
   return readEnding(field, error === undefined ? TIMED_OUT : readError(`${field}.error`, error), detail, '');
 }
 
 /** Required, with a code. */
-export function readError(field: string, error: TaskError | undefined): DomainError {
+export function readError(field: string, error: StatedError | undefined): DomainError {
   if (error === undefined) throw malformedField(field, 'is required');
   if (error.code === '') throw malformedField(`${field}.code`, 'is required');
   const code = boundedText(`${field}.code`, error.code, MAX_CODE_BYTES);

@@ -5,15 +5,15 @@
  */
 import type { SubmitRequest } from '../gen/reeve/v1/task_service_pb.js';
 import type { ActionKindRegistry } from '../kernel/admission/action-kinds.js';
-import type { AdmissionRefusal } from '../kernel/admission/admission-refusal.js';
+import { type AdmissionRefusal, refusalOfAdmission } from '../kernel/admission/admission-refusal.js';
 import type { ArgsInput } from '../kernel/admission/application.js';
 import type { AdmissionSource } from '../kernel/admission/identifiers.js';
 import { type Submission, type SubmissionInput, admit } from '../kernel/admission/submission.js';
-import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { Refusal } from '../kernel/refusal.js';
 import { DEFAULT_ACTOR, readActor, readCausation } from './cause-codec.js';
 import { executionTargets } from './enum-tables.js';
 import { readPolicy } from './policy-codec.js';
-import { RefusalError, malformedField, refusalOfAdmission } from './refusal-error.js';
+import { RefusalError, malformedField } from './refusal-error.js';
 
 /** What the call says of every submission in it. */
 export interface SubmissionOrigin {
@@ -39,7 +39,7 @@ export function readSubmission(
   try {
     const admitted = admit(submissionInput(request, origin), kinds);
     if (admitted.ok) return admitted;
-    return { ok: false, refusal: admissionRefusal(admitted.refusal, request) };
+    return { ok: false, refusal: admissionRefusal(admitted.refusal) };
   } catch (error) {
     if (error instanceof RefusalError) return { ok: false, refusal: error.refusal };
     throw error;
@@ -98,10 +98,6 @@ function traceContext(context: Readonly<Record<string, string>>): Readonly<Recor
 const POLICY_FIELD =
   /^(priority|labels|description|timeout|start_by|not_before|attempt_timeout|progress_timeout|retry|cancellation_policy|concurrency_key|retention|parent|depends_on|on_unsatisfied)\b/;
 
-function admissionRefusal(admission: AdmissionRefusal, request: SubmitRequest): Refusal {
-  if (admission.reason === 'ACTION_KIND_UNREGISTERED') {
-    const message = 'this action kind is not registered in this deployment';
-    return refuse('ACTION_KIND_UNREGISTERED', message, { action_kind: request.actionKind });
-  }
+function admissionRefusal(admission: AdmissionRefusal): Refusal {
   return refusalOfAdmission(admission, POLICY_FIELD.test(admission.field) ? 'policy.' : '');
 }

@@ -15,6 +15,7 @@ import { checkOperationKey, checkTaskId } from '../kernel/admission/identifiers.
 import { MAX_DURATION_MS } from '../kernel/admission/policy-bounds.js';
 import type { TaskPolicy } from '../kernel/admission/policy.js';
 import type { Duration } from '@bufbuild/protobuf/wkt';
+import { MAX_WORKER_NAME_BYTES, claimTtlMs } from '../kernel/delivery.js';
 import type { PolicyField } from '../kernel/policy-update.js';
 import type { Ending } from '../kernel/record.js';
 import type { SettledStatus, TaskStatus } from '../kernel/status.js';
@@ -27,11 +28,6 @@ import { checked, malformedField } from './refusal-error.js';
 import { readEnding, readError, readTimeoutEnding } from './settlement-codec.js';
 import { durationMs, durationMsWithin } from './time-values.js';
 import { readEpoch, readMark } from './whole-numbers.js';
-
-const MIN_CLAIM_TTL_MS = 2_000;
-const DEFAULT_CLAIM_TTL_MS = 30_000;
-const MAX_CLAIM_TTL_MS = 3_600_000;
-const MAX_WORKER_NAME_BYTES = 255;
 
 export type StatedIntent =
   | { readonly kind: 'claim'; readonly workerName: string; readonly ttlMs: number }
@@ -173,11 +169,10 @@ function settle(
 
 /** A life outside the bounds is clamped; the answer says which holds. */
 function claimIntent({ workerName, ttl }: ClaimIntent): StatedIntent {
-  const wantedMs = ttl === undefined ? DEFAULT_CLAIM_TTL_MS : durationMs('claim.ttl', ttl);
   return {
     kind: 'claim',
     workerName: boundedText('claim.worker_name', workerName, MAX_WORKER_NAME_BYTES),
-    ttlMs: Math.min(Math.max(wantedMs, MIN_CLAIM_TTL_MS), MAX_CLAIM_TTL_MS),
+    ttlMs: claimTtlMs(ttl === undefined ? null : durationMs('claim.ttl', ttl)),
   };
 }
 

@@ -12,7 +12,12 @@ import type { Ending, TaskError } from '../kernel/record.js';
 import { refuse } from '../kernel/refusal.js';
 import { NO_ENDING } from '../kernel/settlement.js';
 import { boundedText, cutText } from './bounded-text.js';
-import { MAX_CHECKPOINT_BYTES } from './frame-limits.js';
+import {
+  MAX_CHECKPOINT_BYTES,
+  MAX_CONTENT_TYPE_BYTES,
+  MAX_PROGRESS_MESSAGE_BYTES,
+  MAX_REASON_BYTES,
+} from './frame-limits.js';
 import { MAX_JSON_VALUE_BYTES, optionalJson, requiredJson } from './json-values.js';
 import { RefusalError, malformedField } from './refusal-error.js';
 import { readEnding, readError, readTimeoutEnding } from './settlement-codec.js';
@@ -28,9 +33,6 @@ export interface ClaimEvents {
   weightBytes: number;
 }
 
-const MAX_MESSAGE_BYTES = 8_192;
-const MAX_REASON_BYTES = 1_024;
-const MAX_CONTENT_TYPE_BYTES = 255;
 /** About what an event takes besides its texts. */
 const EVENT_OVERHEAD_BYTES = 256;
 
@@ -93,7 +95,7 @@ function readContent(event: WithContent): WorkerSaying {
       return {
         kind: 'progress',
         progress: fraction ?? null,
-        message: message === '' ? null : cutText(message, MAX_MESSAGE_BYTES),
+        message: message === '' ? null : cutText(message, MAX_PROGRESS_MESSAGE_BYTES),
       };
     }
     case 'output':

@@ -39,6 +39,11 @@ describe('import directions', () => {
     ['src/server/server.ts', '../cli/main.js'],
     ['src/sdk/client.ts', '../kernel/status.js'],
     ['src/sdk/client.ts', '../lib/deferred.js'],
+    ['src/sdk/client.ts', '../embed/authority.js'],
+    ['src/server/start-server.ts', '../embed/authority.js'],
+    ['src/embed/authority.ts', '../gen/reeve/v1/task_pb.js'],
+    ['src/embed/authority.ts', '@grpc/grpc-js'],
+    ['src/embed/authority.ts', '@bufbuild/protobuf'],
     ['src/server/server.ts', '../../test/fixture.js'],
     ['src/gen/task_pb.ts', '../kernel/status.js'],
   ])('refuse %s importing %s', (path, specifier) => {
@@ -85,6 +90,8 @@ describe('import directions', () => {
     expect(violationsOf('src/cli/commands/serve.ts', deeper)).toHaveLength(1);
     expect(violationsOf('src/server/open-store.ts', text)).toHaveLength(1);
     expect(violationsOf('src/cli/commands/dev.ts', deeper)).toEqual([]);
+    expect(violationsOf('src/embed/open-authority.ts', text)).toEqual([]);
+    expect(violationsOf('src/embed/authority.ts', text)).toHaveLength(1);
   });
 
   it('refuse a folder that the table does not know', () => {

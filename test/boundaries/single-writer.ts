@@ -25,7 +25,8 @@ export const lifecycleTables = [
 ];
 
 const adapterFile = /^src\/store\/[^/]+\/.+/;
-const authorityMaker = /^src\/(authority|server|embed)\//;
+/** Where a process is composed: of the server and the embedding library alike, in one file. */
+const authorityMaker = /^src\/(authority\/|server\/engine\.ts$)/;
 
 // A table whose name is computed may be any table, so it counts as one of them.
 const computed = '${}';
@@ -63,7 +64,11 @@ export function authorityViolations(file: SourceFile): string[] {
 function makesAuthority(node: ts.Node): boolean {
   if (ts.isNewExpression(node)) return /^\w*Authority$/.test(calleeName(node.expression));
   if (!ts.isCallExpression(node)) return false;
-  return /^(open|create|make|build|start)\w*Authority$/.test(calleeName(node.expression));
+  const { expression } = node;
+  // Authority.open(…): its constructor is private.
+  const factory = ts.isPropertyAccessExpression(expression) && /^\w*Authority$/.test(calleeName(expression.expression));
+  if (factory && ts.isIdentifier(expression.expression)) return true;
+  return /^(open|create|make|build|start)\w*Authority$/.test(calleeName(expression));
 }
 
 function calleeName(callee: ts.Expression): string {

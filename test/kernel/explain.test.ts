@@ -72,6 +72,25 @@ describe('a queued task', () => {
     expect(blocker?.detail).toMatch(/: gpu$/);
   });
 
+  it('needs no label that is only preferred, and names none as missing', () => {
+    const rules = { actionKinds: null, capabilityClasses: new Map([['disk', 'affinity' as const]]) };
+    const none = explain(needy(), around({ candidates: [candidate()], rules })).blockers;
+    expect(none).toMatchObject([{ kind: 'no_worker_with_capabilities' }]);
+    expect(none[0]?.detail).toMatch(/: gpu$/);
+    const cold = candidate({ capabilities: new Set(['gpu']) });
+    expect(kinds(needy(), around({ candidates: [cold], rules }))).toEqual(['dispatching']);
+  });
+
+  it('of a kind that the deployment no longer registers waits for that, whoever is connected', () => {
+    const rules = { actionKinds: new Set(['flow']), capabilityClasses: new Map() };
+    const candidates = [candidate({ capabilities: new Set(['gpu', 'disk']) })];
+    for (const known of [candidates, []]) {
+      const { blockers } = explain(needy(), around({ candidates: known, rules }));
+      expect(blockers).toMatchObject([{ kind: 'kind_unregistered' }]);
+      expect(blockers[0]?.detail).toMatch(/kind agent is not registered/);
+    }
+  });
+
   it('names those that are full', () => {
     const candidates = [
       candidate({}, 0, 'a'),

@@ -162,6 +162,14 @@ describe('a new generation', () => {
     }
   });
 
+  it('with the id of one before is MALFORMED too, where those are known', () => {
+    const formerGenerationIds = new Set(['generation-0', 'generation-1']);
+    const verdict = judge(finished().draft, resume({ newGenerationId: 'generation-0', formerGenerationIds }));
+    expect(verdict).toMatchObject({ refusal: { reason: 'MALFORMED', metadata: { field: 'new_generation_id' } } });
+    const fresh = judge(finished().draft, resume({ newGenerationId: 'generation-2', formerGenerationIds }));
+    expect(fresh).toEqual({ kind: 'applied' });
+  });
+
   it('refuses the words of the owner before it', () => {
     const world = running()
       .apply(HOLD)

@@ -1,7 +1,17 @@
 // Routes, subscriptions and the place in a queue (lifecycle.md sections 5 and 7).
 
 import { describe, expect, it } from 'vitest';
-import { readyOrder, routeKeyOf, routeOf, serves, type Route, type Subscription } from '../../src/kernel/placement.js';
+import {
+  type CapabilityClass,
+  type PlacementRules,
+  type Route,
+  type Subscription,
+  preference,
+  readyOrder,
+  routeKeyOf,
+  routeOf,
+  serves,
+} from '../../src/kernel/placement.js';
 import type { Admission } from '../../src/kernel/record.js';
 import { STATE_NAMES, recordIn } from './decide-states.js';
 import { T0, TaskWorld, admission } from './task-world.js';
@@ -70,5 +80,38 @@ describe('a route', () => {
     ];
     expect(new Set(variants.map(routeKeyOf)).size).toBe(variants.length);
     expect(routeKeyOf(withApplication({}, { taskId: 'another' }))).toBe(routeKeyOf(withApplication({})));
+  });
+});
+
+describe('what the deployment says about placement', () => {
+  const classes = (...given: (readonly [string, CapabilityClass])[]): PlacementRules => ({
+    actionKinds: null,
+    capabilityClasses: new Map(given),
+  });
+  const having = (...labels: string[]): Subscription => ({ ...EVERYTHING, capabilities: new Set(labels) });
+  const warm = classes(['linux', 'affinity']);
+
+  it('an affinity label is not required, all others are', () => {
+    expect(serves(having('gpu'), ROUTE)).toBe(false);
+    expect(serves(having('gpu'), ROUTE, warm)).toBe(true);
+    expect(serves(having('linux'), ROUTE, warm)).toBe(false);
+    for (const other of ['eligibility', 'serialization'] as const) {
+      expect(serves(having('gpu'), ROUTE, classes(['linux', other]))).toBe(false);
+    }
+  });
+
+  it('an affinity label is preferred: who has more of those that the task names suits it better', () => {
+    const rules = classes(['linux', 'affinity'], ['gpu', 'affinity'], ['disk', 'affinity']);
+    const suits = (...labels: string[]) => preference(having(...labels), ROUTE, rules);
+    expect([suits(), suits('disk'), suits('gpu', 'disk'), suits('linux', 'gpu')]).toEqual([0, 0, 1, 2]);
+    expect(preference(having('linux', 'gpu'), ROUTE, classes())).toBe(0);
+  });
+
+  it('a kind that is not registered is served by nobody, not even by who serves every kind', () => {
+    const registered = (...kinds: string[]): PlacementRules => ({ ...classes(), actionKinds: new Set(kinds) });
+    expect(serves(EVERYTHING, ROUTE, registered('agent'))).toBe(true);
+    expect(serves(EVERYTHING, ROUTE, registered('flow'))).toBe(false);
+    const named = { ...EVERYTHING, actionKinds: new Set(['agent']) };
+    expect(serves(named, ROUTE, registered('flow'))).toBe(false);
   });
 });

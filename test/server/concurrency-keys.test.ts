@@ -12,7 +12,7 @@ import { type Fixture, freshKey, startFixture } from './server-fixture.js';
 
 const SETTINGS = {
   concurrency: loadConfig({ flags: { concurrency: 'three-*=3' }, env: {} }).concurrency,
-  capabilities: loadConfig({ flags: { capabilities: 'gpu=serialization' }, env: {} }).capabilities,
+  capabilityClasses: loadConfig({ flags: { capabilityClasses: 'gpu=serialization' }, env: {} }).capabilityClasses,
 };
 
 /** Takes whatever comes, one after the other, and tells how many of all such workers were at work at once. */

@@ -1,8 +1,8 @@
 // The configuration of a server: four sources in their order, and what is refused.
 
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import { loadConfig } from '../../src/server/load-config.js';
@@ -38,7 +38,7 @@ describe('loadConfig', () => {
       acceptTimeoutMs: 2_000,
       drainGraceMs: 3_000,
       store: 'sqlite:./reeve.db',
-      actionKinds: ['crawl', 'index'],
+      actionKinds: [{ name: 'crawl' }, { name: 'index' }],
     });
   });
 
@@ -60,37 +60,26 @@ describe('loadConfig', () => {
     }
     for (const spec of specs) {
       expect(spec.description).not.toBe('');
-      expect(() => spec.read(spec.default)).not.toThrow();
+      expect(() => spec.read(spec.default, () => null)).not.toThrow();
     }
   });
 });
 
-describe('concurrency and capabilities', () => {
+describe('limits of concurrency keys', () => {
   const concurrency = [
     { pattern: 'tenant-*', limit: 4 },
     { pattern: 'a=b', limit: 2 },
   ];
-  const capabilities = new Map([
-    ['gpu-exclusive', 'serialization'],
-    ['warm', 'affinity'],
-    ['linux', 'eligibility'],
-  ]);
 
-  it('are a list and a mapping in the file', () => {
-    const file = fileOf(
-      'concurrency:\n  - {key: "tenant-*", limit: 4}\n  - {key: "a=b", limit: 2}\n' +
-        'capabilities:\n  gpu-exclusive: serialization\n  warm: affinity\n  linux: eligibility\n',
-    );
-    expect(loadConfig({ file, env: {} })).toMatchObject({ concurrency, capabilities });
+  it('are a list in the file', () => {
+    const file = fileOf('concurrency:\n  - {key: "tenant-*", limit: 4}\n  - {key: "a=b", limit: 2}\n');
+    expect(loadConfig({ file, env: {} })).toMatchObject({ concurrency });
   });
 
   it('are pairs in flags and variables', () => {
-    const env = { REEVE_CAPABILITIES: 'gpu-exclusive=serialization, warm=affinity,linux=eligibility' };
-    expect(loadConfig({ flags: { concurrency: 'tenant-*=4, a=b=2' }, env })).toMatchObject({
-      concurrency,
-      capabilities,
-    });
-    expect(loadConfig({ env: {} })).toMatchObject({ concurrency: [], capabilities: new Map() });
+    expect(loadConfig({ flags: { concurrency: 'tenant-*=4, a=b=2' }, env: {} })).toMatchObject({ concurrency });
+    expect(loadConfig({ env: { REEVE_CONCURRENCY: 'tenant-*=4,a=b=2' } })).toMatchObject({ concurrency });
+    expect(loadConfig({ env: {} })).toMatchObject({ concurrency: [] });
   });
 
   it.each([
@@ -103,10 +92,91 @@ describe('concurrency and capabilities', () => {
       /^concurrency: \[1\]: must be a mapping of key/,
     ],
     [{ file: fileOf('concurrency: [{limit: 1}]') }, /^concurrency: \[0\]: must be a single value/],
-    [{ file: fileOf('capabilities: {gpu: serial}') }, /^capabilities: gpu: must be one of eligibility, serialization/],
-    [{ flags: { capabilities: 'a=affinity,a=eligibility' } }, /^--capabilities: a is given twice/],
   ])('refuse %j', (sources, message) => {
     expect(() => loadConfig({ env: {}, ...sources })).toThrow(message);
+  });
+});
+
+describe('action kinds', () => {
+  const SCHEMA = '{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}';
+
+  it('are names, or say more about a kind; paths are relative to the file', () => {
+    const path = fileOf(
+      [
+        'action_kinds:',
+        '  - crawl',
+        '  - { name: index, timeout: 1h30m }',
+        '  - name: fetch',
+        '    allow_empty_args: false',
+        '    args_schema: schemas/fetch.json',
+        '  - name: agent',
+        '    args_schema: { type: object, required: [prompt] }',
+        '  - { name: sweep, args_schema: sweep.yaml }',
+      ].join('\n'),
+    );
+    mkdirSync(join(dirname(path), 'schemas'));
+    writeFileSync(join(dirname(path), 'schemas', 'fetch.json'), SCHEMA);
+    writeFileSync(join(dirname(path), 'sweep.yaml'), 'type: object\n');
+    expect(loadConfig({ file: path }).actionKinds).toEqual([
+      { name: 'crawl' },
+      { name: 'index', timeoutMs: 5_400_000 },
+      {
+        name: 'fetch',
+        allowEmptyArgs: false,
+        argsSchema: JSON.parse(SCHEMA) as object,
+        argsSchemaFile: 'schemas/fetch.json',
+      },
+      { name: 'agent', argsSchema: { type: 'object', required: ['prompt'] } },
+      { name: 'sweep', argsSchema: { type: 'object' }, argsSchemaFile: 'sweep.yaml' },
+    ]);
+  });
+
+  it.each([
+    ['[{ name: crawl, shema: {} }]', /^action_kinds: \[0\] crawl: shema: no such key; there are name, args_schema/],
+    ['[ok, { args_schema: {} }]', /^action_kinds: \[1\]: name: is required/],
+    ['[[crawl]]', /^action_kinds: \[0\]: must be a name, or a mapping/],
+    ['[{ name: crawl, timeout: 5 }]', /\[0\] crawl: timeout: a duration has units/],
+    ['[{ name: crawl, timeout: 20000d }]', /\[0\] crawl: timeout: must be from 1 ms/],
+    ['[{ name: crawl, allow_empty_args: "no" }]', /\[0\] crawl: allow_empty_args: must be true or false/],
+    ['[{ name: crawl, args_schema: none.json }]', /\[0\] crawl: args_schema: none.json: ENOENT/],
+    ['[{ name: crawl, args_schema: schema.txt }]', /\[0\] crawl: args_schema: schema.txt: must be a .json or .yaml/],
+    ['[{ name: crawl, args_schema: true }]', /\[0\] crawl: args_schema: must be a JSON Schema/],
+  ])('refuses %s', (written, message) => {
+    expect(() => loadConfig({ file: fileOf(`action_kinds: ${written}`) })).toThrow(message);
+  });
+
+  it('end the start when a schema is none, with the kind and the file named', async () => {
+    const path = fileOf('action_kinds: [crawl, { name: fetch, args_schema: fetch.json }]');
+    writeFileSync(join(dirname(path), 'fetch.json'), '{"type":"object","requird":["url"]}');
+    const started = startServer({ ...loadConfig({ file: path }), logLevel: 'silent' }, { store: openMemoryStore() });
+    await expect(started).rejects.toThrow(
+      /^action_kinds\[1\] fetch: args_schema: fetch.json: .*unknown keyword: "requird"/,
+    );
+  });
+});
+
+describe('classes of capabilities', () => {
+  it.each([
+    [{ file: fileOf('capabilities: { warmed-cache: affinity, gpu: serialization, zone:1: eligibility }') }],
+    [{ env: { REEVE_CAPABILITIES: 'warmed-cache=affinity, gpu=serialization,zone:1=eligibility' } }],
+  ])('are written as a mapping, or as pairs (%#)', (sources) => {
+    const { capabilityClasses } = loadConfig(sources);
+    expect([...capabilityClasses]).toEqual([
+      ['warmed-cache', 'affinity'],
+      ['gpu', 'serialization'],
+      ['zone:1', 'eligibility'],
+    ]);
+    expect(loadConfig().capabilityClasses.size).toBe(0);
+  });
+
+  it.each([
+    [{ flags: { capabilityClasses: 'gpu' } }, /^--capabilities: must be pairs of label=class/],
+    [{ flags: { capabilityClasses: 'gpu=fast' } }, /gpu: must be one of eligibility, serialization, affinity/],
+    [{ flags: { capabilityClasses: 'gpu=affinity,gpu=eligibility' } }, /gpu: is given twice/],
+    [{ file: fileOf('capabilities: { "a b": affinity }') }, /^capabilities: "a b": a label/],
+    [{ file: fileOf('capabilities: [gpu]') }, /^capabilities: must be pairs/],
+  ])('refuse %j', (sources, message) => {
+    expect(() => loadConfig(sources)).toThrow(message);
   });
 });
 
@@ -130,6 +200,8 @@ describe('starting', () => {
       startServer({ ...loadConfig(), listen, logLevel: 'silent' }, { store: openMemoryStore() }),
     ).rejects.toThrow(/cannot listen on .*: the port is in use/);
     await taken.close();
-    await expect(startServer({ ...loadConfig(), actionKinds: ['no name'] })).rejects.toThrow(/action_kinds\[0\]/);
+    await expect(startServer({ ...loadConfig(), actionKinds: [{ name: 'no name' }] })).rejects.toThrow(
+      /action_kinds\[0\]/,
+    );
   });
 });

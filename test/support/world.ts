@@ -12,6 +12,7 @@ import { QuietPeriod } from '../../src/dispatcher/quiet-period.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
 import type { PermitRules } from '../../src/kernel/permits.js';
+import type { PlacementRules } from '../../src/kernel/placement.js';
 import type { RetentionDefaults } from '../../src/kernel/retention.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
@@ -31,6 +32,7 @@ export interface WorldOptions {
   readonly cacheBytes?: number;
   readonly retention?: RetentionDefaults;
   readonly permitRules?: PermitRules;
+  readonly rules?: PlacementRules;
   /** Null: the authority alone, nobody dispatches. */
   readonly dispatcher?: null;
   /** Started by default. */
@@ -92,7 +94,8 @@ export class World {
     this.permits = new PermitAlignment(this.authority, onError);
     await this.permits.start();
     if (options.dispatcher !== null) {
-      this.dispatcher = new Dispatcher({ authority: this.authority, quiet: this.quiet, onError });
+      const rules = options.rules === undefined ? {} : { rules: options.rules };
+      this.dispatcher = new Dispatcher({ authority: this.authority, quiet: this.quiet, ...rules, onError });
       await this.dispatcher.start();
     }
     this.timers = new TaskTimers(this.authority, () => this.quiet.quietSince(), onError);

@@ -57,6 +57,16 @@ describe('the error table', () => {
     expect(JSON.parse(info?.metadata['pointers'] ?? '')).not.toHaveLength(0);
   });
 
+  it('drops whole violations of args, so that those that are told can be read', () => {
+    const violation = { pointer: `/${'x'.repeat(255)}`, detail: 'must be '.repeat(25) };
+    const violations = JSON.stringify(Array.from({ length: 8 }, () => violation));
+    const { metadata } = refusalMessage(refuse('MALFORMED', 'm', { field: 'args_json', violations }));
+    const told = JSON.parse(metadata?.['violations'] ?? '') as unknown[];
+    expect(told.length).toBeGreaterThan(2);
+    expect(told[0]).toEqual(violation);
+    expect(metadata?.['truncated']).toBe('true');
+  });
+
   it('never cuts a character in half', () => {
     const { message } = statusOf(refuse('MALFORMED', `${'x'.repeat(511)}😀`, { field: 'f' }));
     expect(() => encodeURI(message)).not.toThrow();

@@ -64,7 +64,16 @@ export interface ApplicationInput {
 }
 
 export type NormalisedApplication =
-  | { readonly ok: true; readonly application: Application; readonly hash: string }
+  | {
+      readonly ok: true;
+      readonly application: Application;
+      readonly hash: string;
+      /**
+       * Well-formed, and still nothing that this deployment admits as new work: its kind is not registered, or does not
+       * take such args. What was admitted before the deployment said so stays admitted, and a replay of it is one.
+       */
+      readonly unfit: AdmissionRefusal | null;
+    }
   | { readonly ok: false; readonly refusal: AdmissionRefusal };
 
 const CAPABILITY_RULE: TextRule = {
@@ -84,7 +93,7 @@ const CONTENT_HASH_FORM = /^sha256:[0-9a-f]{64}$/;
 /**
  * Checks and normalises. Refusals, in the order of judgement: MALFORMED `action_kind`, `execution_target`,
  * `required_capabilities[i]`, `library_ref`, `library_content_hash`, `args_json` (text) or `args` (value) with pointer
- * and, for text, offset; ACTION_KIND_UNREGISTERED `action_kind`; MALFORMED `args…` of the kind's own check.
+ * and, for text, offset. Unfit: ACTION_KIND_UNREGISTERED `action_kind`; MALFORMED `args…` of the kind's own check.
  */
 export function normaliseApplication(input: ApplicationInput, registry: ActionKindRegistry): NormalisedApplication {
   const actionKind = canonicalActionKind(input.actionKind);
@@ -107,10 +116,6 @@ export function normaliseApplication(input: ApplicationInput, registry: ActionKi
   const argsField = input.args.form === 'text' ? 'args_json' : 'args';
   const args = readArgs(input.args);
   if (!args.ok) return { ok: false, refusal: { reason: 'MALFORMED', field: argsField, ...args.problem } };
-  const checkArgs = registry.get(actionKind);
-  if (checkArgs === undefined) return unregistered(actionKind);
-  const argsProblem = checkArgs(args.canonical);
-  if (argsProblem !== null) return { ok: false, refusal: { reason: 'MALFORMED', field: argsField, ...argsProblem } };
   const application: Application = {
     actionKind,
     argsJson: args.canonical,
@@ -119,11 +124,28 @@ export function normaliseApplication(input: ApplicationInput, registry: ActionKi
     libraryRef,
     libraryContentHash,
   };
-  return { ok: true, application, hash: applicationHash(application) };
+  const unfit = unfitness(application, argsField, registry);
+  return { ok: true, application, hash: applicationHash(application), unfit };
+}
+
+function unfitness(
+  { actionKind, argsJson }: Application,
+  field: string,
+  registry: ActionKindRegistry,
+): AdmissionRefusal | null {
+  const kind = registry.get(actionKind);
+  if (kind === undefined) return unregistered(actionKind);
+  const problem = kind.checkArgs(argsJson);
+  return problem === null ? null : { reason: 'MALFORMED', field, ...problem };
 }
 
 function readArgs(args: ArgsInput): JsonOutcome {
   return args.form === 'text' ? readJsonText(args.text, 'object') : canonicalJson(args.value, 'object');
+}
+
+/** What is wrong with a capability label; null: nothing. */
+export function capabilityProblem(label: string): string | null {
+  return textProblem(label, CAPABILITY_RULE);
 }
 
 function normaliseCapabilities(labels: readonly string[]): Checked<readonly string[]> {
@@ -132,7 +154,7 @@ function normaliseCapabilities(labels: readonly string[]): Checked<readonly stri
     return malformed('required_capabilities', `must not be more than ${MAX_REQUIRED_CAPABILITIES} labels`);
   }
   for (const [index, label] of labels.entries()) {
-    const problem = textProblem(label, CAPABILITY_RULE);
+    const problem = capabilityProblem(label);
     if (problem !== null) return malformed(`required_capabilities[${index}]`, problem);
   }
   return accepted([...new Set(labels)].sort(byCodeUnits));
@@ -156,13 +178,10 @@ function libraryProblem(
   return null;
 }
 
-function unregistered(actionKind: string): NormalisedApplication {
+function unregistered(actionKind: string): AdmissionRefusal {
   return {
-    ok: false,
-    refusal: {
-      reason: 'ACTION_KIND_UNREGISTERED',
-      field: 'action_kind',
-      detail: `no action kind ${quoted(actionKind)} is registered in this deployment`,
-    },
+    reason: 'ACTION_KIND_UNREGISTERED',
+    field: 'action_kind',
+    detail: `no action kind ${quoted(actionKind)} is registered in this deployment`,
   };
 }

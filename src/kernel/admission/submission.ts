@@ -3,8 +3,9 @@
  * (lifecycle.md section 5). It never reads a record; whether the key is taken is the store's knowledge.
  */
 import { type Actor, type Source, mayClaimActor } from '../cause.js';
-import { type AdmissionRefusal, type Checked, accepted, malformed } from './admission-refusal.js';
-import { type ActionKindRegistry } from './action-kinds.js';
+import { type Refusal, actionKindUnregistered } from '../refusal.js';
+import { type AdmissionRefusal, type Checked, accepted, malformed, refusalOfAdmission } from './admission-refusal.js';
+import { type ActionKind, type ActionKindRegistry } from './action-kinds.js';
 import { type Application, type ApplicationInput, normaliseApplication } from './application.js';
 import { namesItself } from './family-policy.js';
 import {
@@ -42,6 +43,11 @@ export interface Submission {
   readonly taskId: string | null;
   readonly application: Application;
   readonly applicationHash: string;
+  /**
+   * What it is answered unless its key is known: the deployment does not admit such work now. Judged after the key
+   * (lifecycle.md section 4, step 2), because a caller who lost its answer needs the result, whatever is configured since.
+   */
+  readonly refusalIfNew: Refusal | null;
   readonly policy: TaskPolicy;
   readonly source: Source;
   readonly scheduleId: string | null;
@@ -71,7 +77,7 @@ export function admit(input: SubmissionInput, kinds: ActionKindRegistry): Admitt
   if (!traceContext.ok) return traceContext;
   const application = normaliseApplication(input.application, kinds);
   if (!application.ok) return application;
-  const policy = resolvePolicy(input.policy);
+  const policy = resolvePolicy(withKindDefaults(input.policy, kinds.get(application.application.actionKind)));
   if (!policy.ok) return policy;
   const itself = taskId.value === null ? null : namesItself(taskId.value, policy.value);
   if (itself !== null) return itself;
@@ -82,6 +88,7 @@ export function admit(input: SubmissionInput, kinds: ActionKindRegistry): Admitt
     taskId: taskId.value,
     application: application.application,
     applicationHash: application.hash,
+    refusalIfNew: application.unfit === null ? null : refusalOfUnfit(application.unfit, input.application.actionKind),
     policy: policy.value,
     source: input.source,
     scheduleId: input.scheduleId,
@@ -90,6 +97,16 @@ export function admit(input: SubmissionInput, kinds: ActionKindRegistry): Admitt
     causation: input.causation,
     traceContext: input.traceContext,
   });
+}
+
+function withKindDefaults(policy: TaskPolicyInput, kind: ActionKind | undefined): TaskPolicyInput {
+  const timeoutMs = kind?.timeoutMs ?? null;
+  if (timeoutMs === null || (policy.timeoutMs ?? null) !== null) return policy;
+  return { ...policy, timeoutMs };
+}
+
+function refusalOfUnfit(unfit: AdmissionRefusal, actionKind: string): Refusal {
+  return unfit.reason === 'ACTION_KIND_UNREGISTERED' ? actionKindUnregistered(actionKind) : refusalOfAdmission(unfit);
 }
 
 /** What W3C trace context needs (traceparent, tracestate, baggage), with room to spare. */

@@ -4,7 +4,7 @@
 import type { DependencyCondition } from '../../kernel/admission/family-policy.js';
 import type { FamilyView } from '../family-guards.js';
 import { type FamilyCounts, type LinkWrite, NO_COUNTS, type Propagation } from '../family-rows.js';
-import { deepFreeze } from './deep-freeze.js';
+import { deepFreeze } from '../../lib/deep-freeze.js';
 
 export class MemoryFamily implements FamilyView {
   /** By parent: each child, and whether it is attached and lives. */

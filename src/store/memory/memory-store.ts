@@ -37,7 +37,7 @@ import {
   type StoredTask,
   type TaskStore,
 } from '../task-store.js';
-import { deepFreeze } from './deep-freeze.js';
+import { deepFreeze } from '../../lib/deep-freeze.js';
 import { MemoryAudit } from './memory-audit.js';
 import { checkPlan } from './memory-check.js';
 import { admissionWithoutArgs, readScope } from './memory-events.js';

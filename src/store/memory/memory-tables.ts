@@ -21,7 +21,7 @@ import { withoutPayloads } from '../history-row.js';
 import type { OperationEntry, OperationWrite, PurgeWrite } from '../purge-rows.js';
 import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { PurgedTask, StoredEvent } from '../task-store.js';
-import { deepFreeze } from './deep-freeze.js';
+import { deepFreeze } from '../../lib/deep-freeze.js';
 import { MemoryFamily } from './memory-family.js';
 import { MemoryPermits } from './memory-permits.js';
 

@@ -36,7 +36,7 @@ function normalised(changes: Partial<ApplicationInput> = {}) {
 
 function refusalOf(changes: Partial<ApplicationInput>, kinds: ActionKindRegistry = registry()) {
   const outcome = normaliseApplication(input(changes), kinds);
-  return outcome.ok ? null : outcome.refusal;
+  return outcome.ok ? outcome.unfit : outcome.refusal;
 }
 
 describe('application hash vectors', () => {
@@ -110,18 +110,48 @@ describe('action kinds', () => {
     expect(refusalOf({ actionKind })).toMatchObject({ reason: 'MALFORMED', field: 'action_kind' });
   });
 
-  it('a kind may judge its args', () => {
-    const built = buildActionKindRegistry([
-      { kind: 'agent', checkArgs: (json) => (json === '{}' ? { detail: 'is required', pointer: '/prompt' } : null) },
-    ]);
-    if (!built.ok) throw new Error(built.refusal.detail);
-    expect(refusalOf({}, built.value)).toEqual({
-      reason: 'MALFORMED',
-      field: 'args_json',
-      detail: 'is required',
-      pointer: '/prompt',
+  describe('that judge their args', () => {
+    const judging = (allowEmptyArgs?: boolean) => {
+      const checkArgs = (json: string) =>
+        json.includes('prompt') ? null : { detail: 'is required', pointer: '/prompt' };
+      const built = buildActionKindRegistry([
+        { kind: 'agent', checkArgs, ...(allowEmptyArgs === undefined ? {} : { allowEmptyArgs }) },
+      ]);
+      if (!built.ok) throw new Error(built.refusal.detail);
+      return built.value;
+    };
+    const args = (text: string): Partial<ApplicationInput> => ({ args: { form: 'text', text } });
+    const expected = { reason: 'MALFORMED', field: 'args_json', detail: 'is required', pointer: '/prompt' };
+
+    it('say what is wrong with them, and where', () => {
+      expect(refusalOf(args('{"n":1}'), judging())).toEqual(expected);
+      expect(refusalOf(args('{"prompt":1}'), judging())).toBeNull();
     });
-    expect(refusalOf({ args: { form: 'text', text: '{"prompt":1}' } }, built.value)).toBeNull();
+
+    it('leave the empty ones alone unless they say no', () => {
+      expect(refusalOf(args(' { } '), judging())).toBeNull();
+      expect(refusalOf(args('{}'), judging(true))).toBeNull();
+      expect(refusalOf(args('{}'), judging(false))).toEqual(expected);
+    });
+
+    it('may want some without saying which', () => {
+      const built = buildActionKindRegistry([{ kind: 'agent', allowEmptyArgs: false }]);
+      if (!built.ok) throw new Error(built.refusal.detail);
+      expect(refusalOf(args('{}'), built.value)).toMatchObject({ detail: 'must not be empty', pointer: '' });
+      expect(refusalOf(args('{"n":1}'), built.value)).toBeNull();
+    });
+
+    it('do not keep a well-formed application from having its hash: a replay is known by it', () => {
+      const outcome = normaliseApplication(input(args('{"n":1}')), judging());
+      const fit = normaliseApplication(input(args('{"n":1}')), registry());
+      expect(outcome).toMatchObject({ ok: true, unfit: { reason: 'MALFORMED' } });
+      expect(outcome.ok && fit.ok && outcome.hash === fit.hash).toBe(true);
+    });
+  });
+
+  it.each([0, -1, 1.5, Number.NaN, 315_360_000_001])('a time-out of %d ms is refused', (timeoutMs) => {
+    const built = buildActionKindRegistry([{ kind: 'crawl', timeoutMs }]);
+    expect(built).toMatchObject({ ok: false, refusal: { field: 'action_kinds[0].timeout' } });
   });
 
   it.each([

@@ -91,8 +91,9 @@ export enum ErrorReason {
   /**
    * INVALID_ARGUMENT. The request breaks its own contract; nothing was read. Metadata: `field` (a
    * path, `policy.retry.jitter`); inside JSON also `pointer` (RFC 6901) and, in text, `offset`
-   * (UTF-16 units from its start). BadRequest names the same field. Correct it; retrying is
-   * pointless.
+   * (UTF-16 units from its start). Of args that do not fit the schema of their kind, where several
+   * places are known: `violations`, a JSON list of {pointer, detail}, at most 8; `truncated` when
+   * some of them are left out. BadRequest names the same field. Correct it; retrying is pointless.
    *
    * @generated from enum value: ERROR_REASON_MALFORMED = 1;
    */
@@ -233,8 +234,8 @@ export enum ErrorReason {
   SESSION_GONE = 17,
 
   /**
-   * FAILED_PRECONDITION. The deployment knows no such kind. Metadata: `action_kind`. Register it or
-   * correct the name.
+   * FAILED_PRECONDITION. The deployment knows no such kind, or no longer: its tasks are not handed
+   * out. Metadata: `action_kind`. Register it or correct the name.
    *
    * @generated from enum value: ERROR_REASON_ACTION_KIND_UNREGISTERED = 18;
    */

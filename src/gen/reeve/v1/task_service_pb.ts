@@ -49,7 +49,9 @@ export type SubmitRequest = Message<"reeve.v1.SubmitRequest"> & {
   /**
    * The arguments, a JSON object; `{}` unless given. At most 1 MiB as received, 32 levels deep,
    * 10,000 members and elements together. What two parsers could read differently is refused with
-   * its place named: repeated members, numbers a double cannot hold exactly, lone surrogates.
+   * its place named: repeated members, numbers a double cannot hold exactly, lone surrogates. A kind
+   * may have a schema for them; empty args are fine unless it says no. Whether kind and args are
+   * admitted is judged of new work only: a known key is answered with its task.
    *
    * @generated from oneof reeve.v1.SubmitRequest.args_form
    */
@@ -103,8 +105,9 @@ export type SubmitRequest = Message<"reeve.v1.SubmitRequest"> & {
   taskId: string;
 
   /**
-   * What a worker must have, all of it. Order and repetition do not matter. At most 64, each 1–128
-   * bytes without white space. Matching only, never authorisation.
+   * What a worker must have, all of it, but for labels that the deployment classes as affinity: who
+   * has those is preferred, and nobody is waited for. Order and repetition do not matter. At most 64,
+   * each 1–128 bytes without white space. Matching only, never authorisation.
    *
    * @generated from field: repeated string required_capabilities = 9;
    */

@@ -1,6 +1,6 @@
 /**
- * What the memory store hands out is what it holds, so it must not be changed by anyone: values are frozen as they come
- * in, down to what is frozen already.
+ * Values that are handed out and kept at once must not be changed by anyone: they are frozen, down to what is frozen
+ * already.
  */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {

@@ -1,12 +1,10 @@
 /**
- * Options that say what may run beside what: limits of concurrency keys and classes of capabilities, as a list and a
- * mapping of YAML or as pairs on one line. Throws ConfigError with a sentence for the operator, as all readers do.
+ * How many tasks of a concurrency key may run at once: a list in the file, or pairs on one line. Throws ConfigError with
+ * a sentence for the operator, as all readers do.
  */
-import { CAPABILITY_CLASSES, type CapabilityClass, type CapabilityClasses } from '../kernel/capability-class.js';
 import { type KeyLimit, MAX_PERMIT_LIMIT } from '../kernel/permits.js';
-import { ConfigError, readChoice, readList, readText, readWhole } from './option-values.js';
+import { ConfigError, readList, readText, readWhole } from './option-values.js';
 
-const readClass = readChoice(CAPABILITY_CLASSES);
 const readLimit = readWhole(1, MAX_PERMIT_LIMIT);
 
 /** `[{key: "tenant-*", limit: 4}]`, or `tenant-*=4,batch=2`. */
@@ -27,23 +25,7 @@ export function readKeyLimits(written: unknown): readonly KeyLimit[] {
   );
 }
 
-/** `{gpu-exclusive: serialization}`, or `gpu-exclusive=serialization`. */
-export function readCapabilities(written: unknown): CapabilityClasses {
-  const pairs: (readonly [string, unknown])[] = isMapping(written)
-    ? Object.entries(written)
-    : readList(written).map((pair) => pairOf(pair, 'gpu-exclusive=serialization'));
-  const classes = new Map<string, CapabilityClass>();
-  for (const [label, meaning] of pairs) {
-    if (classes.has(label)) throw new ConfigError(`${label} is given twice`);
-    classes.set(
-      label,
-      labelled(label, () => readClass(meaning)),
-    );
-  }
-  return classes;
-}
-
-/** Keys and labels may hold an equals sign: the last one counts. */
+/** A key may hold an equals sign: the last one counts. */
 function pairOf(pair: string, example: string): readonly [string, string] {
   const at = pair.lastIndexOf('=');
   if (at < 1) throw new ConfigError(`must be pairs, ${example} for example`);
