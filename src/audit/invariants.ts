@@ -57,10 +57,16 @@ export const INVARIANTS = {
   },
   'record.session': { says: 'The session of a lease is there and not gone.', mendedBy: NONE, passes: true },
   'index.route': { says: 'The task stands under its route.', mendedBy: REINDEX },
-  'index.ready': { says: 'A claimable task stands in the ready index where its order says, no other does.', mendedBy: REINDEX },
+  'index.ready': {
+    says: 'A claimable task stands in the ready index where its order says, no other does.',
+    mendedBy: REINDEX,
+  },
   'index.due': { says: 'The earliest of its timers stands in the index of timers.', mendedBy: REINDEX },
   'index.lease': { says: 'A leased task stands in the index of leases under its session.', mendedBy: REINDEX },
-  'family.counts': { says: 'The counts of live children and of open dependencies are what there is.', mendedBy: REINDEX },
+  'family.counts': {
+    says: 'The counts of live children and of open dependencies are what there is.',
+    mendedBy: REINDEX,
+  },
   'family.child': { says: 'A child stands under its parent, as live exactly while it is.', mendedBy: REINDEX },
   'family.parent': {
     says: 'An attached child lives under a live, unfenced parent generation, or is about to be told.',
@@ -73,7 +79,11 @@ export const INVARIANTS = {
     mendedBy: NONE,
   },
   'timers.overdue': { says: 'No timer is overdue by more than the slack.', mendedBy: NONE, passes: true },
-  'sessions.overdue': { says: 'No session that holds a lease is expired by more than the slack.', mendedBy: NONE, passes: true },
+  'sessions.overdue': {
+    says: 'No session that holds a lease is expired by more than the slack.',
+    mendedBy: NONE,
+    passes: true,
+  },
 } as const satisfies Readonly<Record<string, Invariant>>;
 
 export type InvariantName = keyof typeof INVARIANTS;

@@ -102,7 +102,7 @@ class HistoryAudit {
   }
 
   async read({ order, lastNumber, history }: AuditedTask, readOn: ReadOn): Promise<void> {
-    for (let stretch = history; ; ) {
+    for (let stretch = history; ;) {
       for (const commit of stretch.commits) this.see(commit);
       const last = stretch.commits[stretch.commits.length - 1];
       if (!stretch.more || last === undefined || lastNumber === null) return;

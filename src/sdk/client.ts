@@ -39,7 +39,14 @@ export type { SubmitAllOptions, SubmitVerdict } from './client/submit-all.js';
 export type { Submitted } from './client/submitted.js';
 export type { Actor, EventRef, Generation, Reason, Task, TaskErrorInfo, TaskName } from './client/task.js';
 export type { WatchedEvent, WatchOptions, WatchScope } from './client/watch.js';
-export type { BlockerWord, ExecutionTargetWord, RepairWord, TaskStatusWord, TaskViewWord, TimerWord } from './client/words.js';
+export type {
+  BlockerWord,
+  ExecutionTargetWord,
+  RepairWord,
+  TaskStatusWord,
+  TaskViewWord,
+  TimerWord,
+} from './client/words.js';
 export type { Drained, DrainScope, DrainWorkerOptions, ListWorkersOptions, WorkerSession } from './client/workers.js';
 export { isTerminal } from './client/words.js';
 export type { JsonObject, JsonValue } from './transport/json.js';

@@ -4,7 +4,16 @@
  */
 import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
-import { type ReadOption, readChoice, readHostPort, readList, readOptionalText, readSpan, readText, readWhole } from './option-values.js';
+import {
+  type ReadOption,
+  readChoice,
+  readHostPort,
+  readList,
+  readOptionalText,
+  readSpan,
+  readText,
+  readWhole,
+} from './option-values.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */

@@ -44,9 +44,7 @@ export class HistoryChain {
     const before = previous ?? (admission === null ? '' : withoutArgs(admission));
     let text = `reeve.chain.1\n${taskId}\n${String(lastNumber)}\n${before}\n${head}`;
     for (const payload of payloadHashes) text += `\n${payload}`;
-    return this.key === null
-      ? hash('sha256', text, 'hex')
-      : createHmac('sha256', this.key).update(text).digest('hex');
+    return this.key === null ? hash('sha256', text, 'hex') : createHmac('sha256', this.key).update(text).digest('hex');
   }
 
   /** Whether the stored link is the one that belongs there. */

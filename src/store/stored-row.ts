@@ -46,7 +46,10 @@ export function* eventsOfRows(
   }
 }
 
-export function eventsOfRow(taskId: string, [firstSequence, lastNumber, row, link]: HistoryRow): readonly StoredEvent[] {
+export function eventsOfRow(
+  taskId: string,
+  [firstSequence, lastNumber, row, link]: HistoryRow,
+): readonly StoredEvent[] {
   const read = decoded(() => decodeEvents(textOf(row, 'history row'), lastNumber));
   if (!read.ok) throw new StoreError('damaged', `history of ${taskId}: ${read.detail}`);
   return read.value.map((event, index) => ({ sequence: firstSequence + index, taskId, event, link }));

@@ -56,11 +56,11 @@ export class MemoryTables {
   private readonly keys = new Map<string, TaskEntry>();
   private nextSequence = 1;
 
+  constructor(private readonly chain: HistoryChain) {}
+
   holderOfKey(namespace: string, idempotencyKey: string): TaskEntry | null {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
   }
-
-  constructor(private readonly chain: HistoryChain) {}
 
   write(write: RecordWrite): Written {
     const entry = write.kind === 'insert' ? this.insert(write) : this.tasks.get(write.taskId);
@@ -97,7 +97,8 @@ export class MemoryTables {
       link,
     ];
     entry.rows[at] = redacted;
-    for (const stored of eventsOfRow(entry.taskId, redacted)) entry.events[stored.event.number - 1] = deepFreeze(stored);
+    for (const stored of eventsOfRow(entry.taskId, redacted))
+      entry.events[stored.event.number - 1] = deepFreeze(stored);
   }
 
   private rederive({ taskId, record }: TaskEntry): void {

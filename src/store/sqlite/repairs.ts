@@ -72,9 +72,7 @@ export class Repairs {
   private owns(holder: Order, { namespace, idempotencyKey }: Derived): boolean {
     const stored = this.statements.admission.get(holder) ?? '';
     const admission = decoded(() => decodeAdmission('', stored, 'without_args'));
-    return (
-      admission.ok && admission.value.namespace === namespace && admission.value.idempotencyKey === idempotencyKey
-    );
+    return admission.ok && admission.value.namespace === namespace && admission.value.idempotencyKey === idempotencyKey;
   }
 }
 

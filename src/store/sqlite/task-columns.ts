@@ -6,4 +6,4 @@
 export const LAST_NUMBER = '(SELECT max(h.last_number) FROM history h WHERE h.task_order = t.task_order)';
 
 /** `h` is the table of histories: a HistoryRow. */
-export const HISTORY = 'h.first_sequence, h.last_number, h.events, nullif(lower(hex(h.link)), \'\')';
+export const HISTORY = "h.first_sequence, h.last_number, h.events, nullif(lower(hex(h.link)), '')";
