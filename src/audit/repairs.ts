@@ -62,7 +62,7 @@ export class Repairs {
       const audit = { ...seen.audit, findings: lasting };
       const plan = await this.planOf(command, seen.task, audit);
       if (plan.kind === 'impossible') return refused(useless(command, plan));
-      if (plan.kind === 'sound' || key === null) return this.untouched(taskId, lasting);
+      if (plan.kind === 'sound' || key === null) return untouched(seen.task, lasting);
       const answer = await this.write(command, plan, { fingerprint: seen.task.fingerprint, findings: lasting });
       if (answer !== 'lost') return answer;
     }
@@ -132,10 +132,6 @@ export class Repairs {
     return this.done(taskId, { applied: true, replayed: true, findings });
   }
 
-  private untouched(taskId: string, findings: readonly Finding[]): Promise<RepairAnswer> {
-    return this.done(taskId, { applied: false, replayed: false, findings });
-  }
-
   private async done(
     taskId: string,
     outcome: { readonly applied: boolean; readonly replayed: boolean; readonly findings: readonly Finding[] },
@@ -143,6 +139,12 @@ export class Repairs {
     const read = await this.authority.get(taskId);
     return { kind: 'done', ...outcome, record: read.ok ? read.value : null };
   }
+}
+
+/** The record is shown as it is stored, whatever this process remembers of it. */
+function untouched({ record, version, lastNumber }: AuditedTask, findings: readonly Finding[]): RepairAnswer {
+  const trusted = record.ok && record.value.lastEvent === version && version === lastNumber;
+  return { kind: 'done', applied: false, replayed: false, findings, record: trusted ? record.value : null };
 }
 
 /** What stands behind the head of its row: of any other event nothing can be taken out. */

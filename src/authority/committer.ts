@@ -4,6 +4,7 @@
  * It must never answer before the commit, write while an earlier outcome is unknown, or let one work stop the others.
  */
 import { readyOrder } from '../kernel/placement.js';
+import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { Clock } from '../lib/clock.js';
 import { type CommitBatch, MAX_PLANS_PER_BATCH, type PlanVerdict } from '../store/commit-plan.js';
@@ -301,13 +302,9 @@ export class Committer {
     if (verdict.kind === 'committed') {
       const commit = unit.kind === 'record' || unit.kind === 'repair' ? unit.committed(verdict) : null;
       if (commit !== null) {
-        this.options.cache.committed(commit.record);
+        if (unit.kind === 'repair') this.mended(commit.record);
+        else this.options.cache.committed(commit.record);
         this.options.publisher.publish(commit);
-      }
-      // Only now: until its commit a damaged task could not be claimed.
-      if (commit !== null && unit.kind === 'repair' && isReady(commit.record, this.options.rules)) {
-        this.claims.offer(commit.record);
-        this.claimsWanted = true;
       }
       for (const ready of verdict.ready ?? []) this.claims.offerReady(ready);
       if (verdict.ready !== undefined) this.claimsWanted = true;
@@ -332,6 +329,17 @@ export class Committer {
   private readonly alignLater = (taskId: string): void => {
     this.works.add(new AlignWork(taskId, () => undefined), 0);
   };
+
+  /**
+   * What a repair was decided on has no args: the record is read anew. Until its commit a damaged task could not be
+   * claimed, so it is offered only now.
+   */
+  private mended(record: TaskRecord): void {
+    this.options.cache.overtaken(record.admission.taskId);
+    if (!isReady(record, this.options.rules)) return;
+    this.claims.offer(record);
+    this.claimsWanted = true;
+  }
 
   /** Once more, in a later batch; not for ever. */
   private again(work: Work, judgements: ReadonlyMap<Work, number>): void {

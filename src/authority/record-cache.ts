@@ -39,6 +39,12 @@ export class RecordCache {
     this.offer(record);
   }
 
+  /** What is stored was changed, and is to be read anew. */
+  overtaken(taskId: string): void {
+    for (const overtaken of this.reads) overtaken.add(taskId);
+    this.drop(taskId);
+  }
+
   /** Begins a read of the store whose records may be kept. */
   beginRead(): CacheRead {
     const overtaken = new Set<string>();

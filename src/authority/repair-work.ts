@@ -18,7 +18,7 @@ export interface RepairRequest {
   readonly fingerprint: string;
   /** The record as it was, where that can be trusted. */
   readonly before: TaskRecord | null;
-  /** The record that the task goes on from; the event comes behind it. */
+  /** The record that the task goes on from, args or not; the event comes behind it. */
   readonly base: TaskRecord;
   readonly data: RepairData;
   readonly rederive: boolean;

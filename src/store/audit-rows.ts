@@ -28,7 +28,7 @@ export interface AuditedTask {
   readonly order: number;
   /** Null: the row that names the task is gone, and something else of it is left. */
   readonly taskId: string | null;
-  /** Without its args. */
+  /** Without its args: never to decide on but for a repair. */
   readonly admission: Decoded<Admission>;
   /** Whether the args are those of the application's hash. */
   readonly argsHold: boolean;

@@ -13,9 +13,8 @@ import type { TaskStore } from '../../src/store/task-store.js';
 import { temporaryFolder } from '../contract/engines.js';
 import { causeOf, subscription } from '../support/submissions.js';
 import { type TestWorker, openWorker } from '../support/test-worker.js';
-import { until } from '../support/turns.js';
 import { World } from '../support/world.js';
-import { SECRET_OUTPUT, auditAll } from './stored-file.js';
+import { SECRET_OUTPUT, auditAll, published } from './stored-file.js';
 
 let path: string;
 let store: TaskStore;
@@ -70,8 +69,9 @@ async function findings(): Promise<string[]> {
 }
 
 async function running(taskId: string): Promise<void> {
+  const claimed = published(world, taskId, 'reeve.task.claimed');
   await world.admit(`key of ${taskId}`, { taskId, queue: 'work' });
-  await until(() => worker.sink.claimed.some(({ record }) => record.admission.taskId === taskId), 'the claim');
+  await claimed;
   await worker.say(taskId, 'accepted', 'started');
 }
 
@@ -129,14 +129,21 @@ describe('rebuild_record', () => {
     expect(await findings()).toEqual([]);
   });
 
-  it('is claimed at once when it is ready', async () => {
-    await world.admit('a', { taskId: 'a', queue: 'later' });
+  it('is claimed at once when it is ready, with its args', async () => {
+    await world.admit('a', { taskId: 'a', queue: 'later', args: '{"n":1}' });
     tamper(OOPS('a'));
-    const other = await openWorker(world, { serves: subscription({ queues: ['later'] }) });
+    const remembering = await world.replica();
+    const other = await openWorker(remembering, { serves: subscription({ queues: ['later'] }) });
+    repairs = new Repairs(remembering.authority, new Auditor(remembering.authority, () => 0));
+    const claimed = published(remembering, 'a', 'reeve.task.claimed');
     await repair('a', 'rebuild_record');
-    await until(() => other.sink.claimed.length > 0, 'the claim of the mended task');
-    expect(other.sink.claimed[0]?.record).toMatchObject({ status: 'running', lastEvent: 3 });
+    await claimed;
+    const { admission, ...record } = other.sink.claimed[0]?.record ?? { admission: undefined };
+    expect(record).toMatchObject({ status: 'running', lastEvent: 3 });
+    expect(admission?.application.argsJson).toBe('{"n":1}');
     expect(await findings()).toEqual([]);
+    remembering.kill();
+    await remembering.authority.stop();
   });
 
   it('takes a record that was changed back to what its history says', async () => {
@@ -215,7 +222,7 @@ describe('accept_record', () => {
 
   it('never puts a task behind a claim that its history has seen', async () => {
     await world.admit('a', { taskId: 'a' });
-    const [before] = await rows();
+    const [before] = rows();
     await world.apply({
       taskId: 'a',
       intent: { kind: 'request_cancellation', graceMs: null, cause: causeOf('operator') },

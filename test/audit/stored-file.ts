@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Finding } from '../../src/audit/findings.js';
 import { auditTask } from '../../src/audit/task-audit.js';
+import type { TaskEvent } from '../../src/kernel/event.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { causeOf, type submission, subscription } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
-import { until } from '../support/turns.js';
 import { World } from '../support/world.js';
 
 export const SECRET_OUTPUT = '{"secret":"the output that must go"}';
@@ -99,12 +99,24 @@ export async function auditAll(store: TaskStore, now: number, quietSince = now):
   return { findings, tasks, links };
 }
 
+/** Resolves when an event of this type of this task was published; the dispatcher has heard of it by then. */
+export function published(world: World, taskId: string, type: TaskEvent['type']): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = world.authority.subscribe((commit) => {
+      if (commit.taskId !== taskId || commit.events.every((event) => event.type !== type)) return;
+      stop();
+      resolve();
+    });
+  });
+}
+
 async function fill(real: TaskStore): Promise<number> {
   const world = await World.open({ real, seed: 7 });
   const worker = await openWorker(world, { slots: 10, ttlMs: 60_000, serves: subscription({ queues: ['work'] }) });
   const taken = async (taskId: string, policy: NonNullable<Parameters<typeof submission>[1]>['policy'] = {}) => {
+    const claimed = published(world, taskId, 'reeve.task.claimed');
     await world.admit(`key of ${taskId}`, { taskId, queue: 'work', policy, args: `{"for":"${taskId}"}` });
-    await until(() => worker.sink.claimed.some(({ record }) => record.admission.taskId === taskId), 'claimed');
+    await claimed;
   };
   await taken('done');
   await worker.say('done', 'accepted', 'started');

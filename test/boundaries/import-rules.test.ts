@@ -83,6 +83,13 @@ describe('import directions', () => {
     expect(violationsOf(path, `import * as crypto from 'node:crypto';`)).toHaveLength(1);
   });
 
+  it('let the port of the store hash with a key too, and take nothing else', () => {
+    const path = 'src/store/history-chain.ts';
+    expect(violationsOf(path, `import { createHmac, hash } from 'node:crypto';`)).toEqual([]);
+    expect(violationsOf(path, `import { randomBytes } from 'node:crypto';`)).toHaveLength(1);
+    expect(violationsOf(path, `import { readFileSync } from 'node:fs';`)).toHaveLength(1);
+  });
+
   it('keep the memory store to dev and tests', () => {
     const text = `import { x } from '../store/memory/memory-store.js';`;
     const deeper = `import { x } from '../../store/memory/memory-store.js';`;

@@ -86,13 +86,13 @@ describe('Verify', () => {
   });
 
   it.each([
-    [{ taskIds: ['nobody'] }, 'TASK_NOT_FOUND'],
-    [{ taskIds: ['no~body'] }, 'MALFORMED'],
-    [{ taskIds: new Array<string>(1_001).fill('a') }, 'MALFORMED'],
-    [{ pageSize: 1_001 }, 'MALFORMED'],
-    [{ pageSize: -1 }, 'MALFORMED'],
-    [{ pageToken: 'x' }, 'CURSOR_INVALID'],
-  ])('refuses %j', async (request, reason) => {
+    ['a task that is none', { taskIds: ['nobody'] }, 'TASK_NOT_FOUND'],
+    ['an id that is none', { taskIds: ['no~body'] }, 'MALFORMED'],
+    ['too many', { taskIds: new Array<string>(1_001).fill('a') }, 'MALFORMED'],
+    ['a large page', { pageSize: 1_001 }, 'MALFORMED'],
+    ['a negative page', { pageSize: -1 }, 'MALFORMED'],
+    ['a foreign token', { pageToken: 'x' }, 'CURSOR_INVALID'],
+  ])('refuses %s', async (_what, request, reason) => {
     expect(await refusal(client.unary(admin.verify, request))).toMatchObject({ reason });
   });
 
@@ -194,14 +194,14 @@ describe('Repair', () => {
   });
 
   it.each([
-    [{ taskId: 'nobody' }, 'TASK_NOT_FOUND'],
-    [{ kind: RepairKind.UNSPECIFIED }, 'MALFORMED'],
-    [{ reason: '' }, 'MALFORMED'],
-    [{ reason: 'x'.repeat(1_025) }, 'MALFORMED'],
-    [{ idempotencyKey: '' }, 'MALFORMED'],
-    [{ eventNumber: 1n }, 'MALFORMED'],
-    [{ kind: RepairKind.REDACT_PAYLOAD }, 'MALFORMED'],
-  ])('refuses %j', async (wrong, reason) => {
+    ['a task that is none', { taskId: 'nobody' }, 'TASK_NOT_FOUND'],
+    ['no kind', { kind: RepairKind.UNSPECIFIED }, 'MALFORMED'],
+    ['no reason', { reason: '' }, 'MALFORMED'],
+    ['a long reason', { reason: 'x'.repeat(1_025) }, 'MALFORMED'],
+    ['no key', { idempotencyKey: '' }, 'MALFORMED'],
+    ['an event where none is meant', { eventNumber: 1n }, 'MALFORMED'],
+    ['no event where one is meant', { kind: RepairKind.REDACT_PAYLOAD }, 'MALFORMED'],
+  ])('refuses %s', async (_what, wrong, reason) => {
     const { taskId } = await submitted(client);
     const request = { ...mend(taskId, RepairKind.REINDEX), ...wrong };
     expect(await refusal(client.unary(admin.repair, request))).toMatchObject({ reason });

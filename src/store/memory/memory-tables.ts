@@ -73,8 +73,6 @@ export class MemoryTables {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
   }
 
-  constructor(private readonly chain: HistoryChain) {}
-
   write(write: RecordWrite): Written {
     const entry = write.kind === 'insert' ? this.insert(write) : this.tasks.get(write.taskId);
     if (entry === undefined) throw new Error('a checked update has no task');

@@ -86,7 +86,7 @@ export class AuditReads {
     return this.inSnapshot(query);
   }
 
-  /** `previous` rows are never changed but for their payloads, so that no snapshot is needed. */
+  /** Commits never change but for payloads that are taken out, so that no snapshot is needed. */
   auditHistory(order: Order, afterNumber: number, throughNumber: number): HistoryRows {
     const taskId = this.statements.columns.get(order)?.[0] ?? null;
     const admission = this.statements.admission.get(order) ?? null;
