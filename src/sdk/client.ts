@@ -33,7 +33,7 @@ export type { Intent } from './client/intent.js';
 export type { EventsOptions, ListOptions, TaskFilter } from './client/listing.js';
 export type { PolicyChanges, UpdatePolicyOptions } from './client/policy-update.js';
 export type { ClaimProof, Reported, ReportInput, Saying } from './client/report.js';
-export { TaskCancelled, TaskFailed, TaskNotCompleted, TaskSkipped, TaskTimedOut } from './client/result.js';
+export { TaskCancelled, TaskFailed, TaskNotCompleted, TaskPurged, TaskSkipped, TaskTimedOut } from './client/result.js';
 export type { CallerActor, PolicySettings, RetrySettings, Submission } from './client/submission.js';
 export type { SubmitAllOptions, SubmitVerdict } from './client/submit-all.js';
 export type { Submitted } from './client/submitted.js';

@@ -8,7 +8,7 @@ import { purgeTasks } from '../authority/purge-steps.js';
 import type { PurgeRequest as PurgeTask } from '../authority/purge-work.js';
 import type { PurgeRequest, PurgeResponseSchema } from '../gen/reeve/v1/admin_service_pb.js';
 import type { TaskRecord } from '../kernel/record.js';
-import { refuse } from '../kernel/refusal.js';
+import { type Refusal, refuse } from '../kernel/refusal.js';
 import { isNeededByParent } from '../kernel/tombstone.js';
 import type { StoredTask } from '../store/task-store.js';
 import type { Fields } from '../wire/message-fields.js';
@@ -123,18 +123,19 @@ export class Purges {
   }
 
   private async take(due: readonly Due[], count: (due: Due, gone: boolean) => void): Promise<void> {
-    let refused: RefusalError | null = null;
+    const refusals: Refusal[] = [];
     await purgeTasks(
       this.context.authority,
       due,
       (task, answer) => {
-        if (answer.kind === 'refused') refused ??= new RefusalError(answer.refusal);
+        if (answer.kind === 'refused') refusals.push(answer.refusal);
         // What changed since it was found is no longer what was asked for.
         else if (answer.kind !== 'changed') count(task, answer.kind === 'purged');
       },
-      () => refused === null,
+      () => refusals.length === 0,
     );
-    if (refused !== null) throw refused;
+    const [refused] = refusals;
+    if (refused !== undefined) throw new RefusalError(refused);
   }
 
   private async isNeeded(record: TaskRecord): Promise<boolean> {
@@ -158,6 +159,6 @@ function dueOf(task: StoredTask, finishedBefore: number): readonly Due[] {
   return [{ taskId, version: lastEvent, order, record, finishedAt }];
 }
 
-function keyConflict(key: string): ReturnType<typeof refuse> {
+function keyConflict(key: string): Refusal {
   return refuse('IDEMPOTENCY_CONFLICT', 'this idempotency key was used for another purge', { idempotency_key: key });
 }

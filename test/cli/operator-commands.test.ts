@@ -155,3 +155,73 @@ describe('explain', () => {
     });
   });
 });
+
+describe('purge', () => {
+  it('takes away what is finished and old enough, after a look at how much that is', async () => {
+    const namespace = 'purged-by-cli';
+    const ids = [await submitted('--namespace', namespace), await submitted('--namespace', namespace)];
+    const live = await submitted('--namespace', namespace);
+    for (const id of ids) await service.reeve('cancel', id);
+    const purge = (...args: readonly string[]) =>
+      service.reeve('purge', '--namespace', namespace, '--reason', 'tests', ...args);
+    expect(await purge('--older-than', '0', '--dry-run')).toMatchObject({
+      end: 0,
+      out: 'would purge 2, kept 0 that are needed\n',
+    });
+    expect(await purge('--older-than', '1h')).toMatchObject({ end: 0, out: 'purged 0, kept 0 that are needed\n' });
+    expect(await purge('--older-than', '0', '--status', 'completed', '--json')).toMatchObject({ end: 0 });
+    const { end, out } = await purge('--older-than', '0', '--json');
+    expect(end).toBe(0);
+    expect(jsonLines(out)).toMatchObject([{ purged: '2' }]);
+    const card = await service.reeve('get', ids[0] ?? '');
+    expect(card.out).toMatch(/^status +cancelled, purged$/m);
+    expect(parsed((await service.reeve('get', live, '--json')).out)['status']).toBe('TASK_STATUS_QUEUED');
+    expect(await service.reeve('events', ids[0] ?? '')).toMatchObject({ end: 3 });
+  });
+
+  it('wants to know how old, and why', async () => {
+    expect((await service.reeve('purge', '--reason', 'x')).end).toBe(2);
+    expect((await service.reeve('purge', '--older-than', '0')).end).toBe(2);
+  });
+});
+
+describe('watch', () => {
+  it.each([
+    ['a queue', (queue: string) => ['--queue', queue]],
+    ['a subtree', (_queue: string, root: string) => ['--subtree', root]],
+  ])('follows %s until it is interrupted', async (_what, scopeOf) => {
+    const queue = `watched-${_what.replaceAll(' ', '-')}`;
+    const root = await submitted('--queue', queue);
+    const watching = Cli.start(['--address', service.address, 'watch', ...scopeOf(queue, root)]);
+    await watching.line(new RegExp(`^${root} +1 .*task.submitted`));
+    await submitted();
+    await service.reeve('cancel', root);
+    await watching.line(new RegExp(`^${root} +3 .*task.cancelled`));
+    watching.signal('SIGINT');
+    const { out } = await watching.finished;
+    expect(out.trimEnd().split('\n')).toHaveLength(3);
+  });
+
+  it('follows a namespace, in messages for machines', async () => {
+    const namespace = 'watched-by-cli';
+    const id = await submitted('--namespace', namespace);
+    const watching = Cli.start([
+      '--address',
+      service.address,
+      '--namespace',
+      namespace,
+      'watch',
+      '--everything',
+      '--json',
+    ]);
+    const line = await watching.line(/task.submitted/);
+    expect(parsed(line)).toMatchObject({ event: { task_id: id, type: 'task.submitted' } });
+    watching.signal('SIGINT');
+    await watching.finished;
+  });
+
+  it('wants one scope', async () => {
+    expect((await service.reeve('watch', '--queue', 'q', '--everything')).end).toBe(2);
+    expect((await service.reeve('watch', 'some-task', '--everything')).end).toBe(2);
+  });
+});

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TaskRecord } from '../../src/kernel/record.js';
 import type { CommitPlan, SessionWrite } from '../../src/store/commit-plan.js';
+import type { EventScope } from '../../src/store/event-pages.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { memoryEngine, sqliteEngine } from './engines.js';
 import {
@@ -16,6 +17,7 @@ import {
   completed,
   joined,
   planOf,
+  purgeOf,
   sessionRow,
   submitted,
 } from './sample-plans.js';
@@ -118,6 +120,11 @@ const diagnostic = fc.tuple(few, few).map(
       planOf({ diagnostics: [{ taskId: taskOf(run, task), epoch, at: NOW, text: 'said' }] }),
 );
 
+const purge = fc.tuple(few, age).map(([task, back]): Part => (run, memory) => {
+  const record = remembered(memory, taskOf(run, task), back);
+  return record === null || record.finishedAt === null ? null : purgeOf(record);
+});
+
 const part = fc.oneof(
   { weight: 4, arbitrary: insert },
   { weight: 6, arbitrary: update },
@@ -126,6 +133,7 @@ const part = fc.oneof(
   { weight: 3, arbitrary: sessionWrite },
   { weight: 2, arbitrary: ledger },
   { weight: 1, arbitrary: diagnostic },
+  { weight: 2, arbitrary: purge },
 );
 const batches = fc.array(fc.array(fc.array(part, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 4 }), {
   minLength: 1,
@@ -149,6 +157,10 @@ function overlaps(one: CommitPlan, other: CommitPlan): boolean {
     ...sessions.map((write) => (write.kind === 'open' ? write.session.sessionId : write.sessionId)),
     ...entries.map(({ taskId, intentKey }) => `${taskId} ${intentKey}`),
   ];
+  // A purge stands beside no write of a record, nor another purge.
+  const [first, second] = [one, other].map(({ purge: gone, records }) => ({ gone: gone !== undefined, records }));
+  if (first?.gone === true && (second?.gone === true || (second?.records.length ?? 0) > 0)) return true;
+  if (second?.gone === true && (first?.records.length ?? 0) > 0) return true;
   const taken = new Set(names(one));
   return names(other).some((name) => taken.has(name));
 }
@@ -159,7 +171,11 @@ async function everythingOf(store: TaskStore, run: string): Promise<unknown> {
   const three = [0, 1, 2];
   const tasks = three.map((task) => taskOf(run, task));
   const sessions = three.map((session) => sessionOf(run, session));
+  const bounds = await store.eventBounds();
+  const events: EventScope = { kind: 'queue', namespace: 'default', queue: null };
   return {
+    bounds,
+    events: await store.readEvents(events, Math.max(bounds.head - 40, 0), 1_000, 1e9),
     tasks: await store.loadTasks(tasks),
     ready: await Promise.all(ROUTES.map((route) => store.readyTasks(route, null, 1_000))),
     permits: await store.permits(null, 100),

@@ -103,6 +103,10 @@ export function eventContract(store: StoreSource): void {
     await commit(store(), purgeOf(await committedOne(store(), cancelled(middle))));
     await sweepAll(store());
     await committed(store(), claimed(leaf));
+    // Of another one in between, so that nothing is remembered of this one.
+    const [stranger] = await store().loadTasks(['stranger']);
+    const others = await page({ kind: 'subtree', rootOrder: stranger?.order ?? 0 });
+    expect(tell(others).map(([, taskId]) => taskId)).toEqual(['stranger', 'foreign']);
     const told = tell(await page(scope));
     expect(told.map(([, taskId]) => taskId)).toEqual(['root', 'leaf', 'leaf']);
   });

@@ -7,6 +7,7 @@ import {
   type ReeveClient,
   TaskCancelled,
   TaskFailed,
+  TaskPurged,
   TaskSkipped,
   TaskTimedOut,
   type WatchedEvent,
@@ -141,6 +142,11 @@ test('result throws how it ended', async () => {
     expect(thrown).toBeInstanceOf(error);
     expect(thrown).toMatchObject({ task: { id: 't1', error: { code: 'boom', details: [1] } } });
   }
+});
+
+test('result of what completed and was purged is no result', async () => {
+  server.unary.get = async ({ taskId }) => ({ task: { taskId, status: TaskStatus.COMPLETED, purged: true } });
+  await expect(client.result('t1')).rejects.toBeInstanceOf(TaskPurged);
 });
 
 test('result gives up after its time', async () => {

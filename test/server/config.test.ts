@@ -46,11 +46,31 @@ describe('loadConfig', () => {
     [{ env: { REEVE_DRAIN_GRACE: '5' } }, /^REEVE_DRAIN_GRACE: a duration has units/],
     [{ env: { REEVE_LOG_LEVEL: 'loud' } }, /^REEVE_LOG_LEVEL: must be one of/],
     [{ flags: { cacheMib: '1.5' } }, /^--cache: must be a whole number/],
+    [{ flags: { retention: '30' } }, /^--retention: a duration has units/],
+    [{ flags: { retention: '3651d' } }, /^--retention: must be from 0 ms/],
+    [{ env: { REEVE_RETENTION: 'done=1d' } }, /^REEVE_RETENTION: done is no end of a task/],
+    [{ file: fileOf('retention: { running: 1d }') }, /^retention: running is no end/],
     [{ file: fileOf('drian_grace: 1s') }, /^drian_grace: no such option/],
     [{ file: fileOf('[1]') }, /must be a mapping/],
     [{ file: '/no/such/reeve.yaml' }, /reeve.yaml/],
   ])('refuses %j', (sources, message) => {
     expect(() => loadConfig(sources)).toThrow(message);
+  });
+
+  it.each([
+    ['never', { completed: null, failed: null, timed_out: null, cancelled: null, skipped: null }],
+    ['1h', { completed: 3_600_000, failed: 3_600_000, skipped: 3_600_000 }],
+    ['failed=2h,1h,cancelled=never', { completed: 3_600_000, failed: 7_200_000, cancelled: null }],
+    ['timed_out=0s', { completed: null, timed_out: 0 }],
+  ])('reads a retention of %s', (retention, expected) => {
+    expect(loadConfig({ flags: { retention } }).retention).toMatchObject(expected);
+  });
+
+  it('reads a retention by status out of a file', () => {
+    const file = fileOf('retention:\n  all: 1h\n  failed: never\n');
+    expect(loadConfig({ file }).retention).toMatchObject({ completed: 3_600_000, failed: null });
+    const one = fileOf('retention: 2h\n');
+    expect(loadConfig({ file: one }).retention).toMatchObject({ completed: 7_200_000, failed: 7_200_000 });
   });
 
   it('names every option once, in three forms', () => {

@@ -1,109 +1,18 @@
-// Watching many tasks: which events belong to a scope, the seam between replay and live, pages between which purges run,
-// subtrees whose members are met while they are watched, slow readers, cursors of another life of the store.
+// Watching many tasks: which events belong to a scope, the seam between replay and live, subtrees whose members are met
+// while they are watched, slow readers, cursors that purges or another life of the store have overtaken.
 
-import { create } from '@bufbuild/protobuf';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { WatchRequestSchema, WatchResponseSchema } from '../../src/gen/reeve/v1/task_service_pb.js';
-import type { TaskRecord } from '../../src/kernel/record.js';
-import { TaskFeed } from '../../src/services/task-feed.js';
-import { BOOKMARK_PERIOD_MS, MAX_UNREAD_BYTES, watchHandler } from '../../src/services/watch.js';
+import { BOOKMARK_PERIOD_MS, MAX_UNREAD_BYTES } from '../../src/services/watch.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
-import type { TaskStore } from '../../src/store/task-store.js';
 import { CursorMint } from '../../src/wire/cursor.js';
 import { TokenMint } from '../../src/wire/opaque-token.js';
-import { sqliteEngine } from '../contract/engines.js';
-import { type Given, causeOf } from '../support/submissions.js';
+import { causeOf } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
-import { turns, until } from '../support/turns.js';
+import { turns } from '../support/turns.js';
 import { World } from '../support/world.js';
-import { FakeCall } from './fake-call.js';
-
-type Scope = { namespace: string } | { queue: string } | { subtreeOf: string };
-
-interface WatchOptions {
-  readonly cursor?: string;
-  readonly fromStart?: boolean;
-  readonly incarnation?: string;
-}
-
-function watch(world: World, scope: Scope, { cursor = '', fromStart, incarnation = 'life' }: WatchOptions = {}) {
-  const call = new FakeCall(WatchResponseSchema);
-  const { authority } = world;
-  const onDefect = (error: unknown): void => void world.errors.push(error);
-  const cursors = new CursorMint(new TokenMint('secret'), incarnation);
-  const context = { authority, feed: new TaskFeed(authority), cursors, onDefect };
-  const request = create(WatchRequestSchema, {
-    scope:
-      'namespace' in scope
-        ? { case: 'namespace', value: scope.namespace }
-        : 'queue' in scope
-          ? { case: 'queue', value: { queue: scope.queue } }
-          : { case: 'subtreeOf', value: scope.subtreeOf },
-    cursor,
-    ...(fromStart === undefined ? {} : { fromStart }),
-  });
-  const listener = watchHandler(context)(request, call);
-  const events = () => call.messages.flatMap(({ item }) => (item.case === 'event' ? [item.value] : []));
-  return {
-    call,
-    listener,
-    sequences: () => events().map(({ sequence }) => Number(sequence)),
-    taskIds: () => events().map(({ taskId }) => taskId),
-    /** By task, the numbers of what was told. */
-    told: () => {
-      const byTask = new Map<string, number[]>();
-      for (const { taskId, eventNumber } of events()) {
-        byTask.set(taskId, [...(byTask.get(taskId) ?? []), Number(eventNumber)]);
-      }
-      return byTask;
-    },
-    bookmarks: () =>
-      call.messages.flatMap(({ item }) => (item.case === 'bookmark' ? [Number(item.value.sequence)] : [])),
-    /** Takes what is sent until the watch has caught up or is over; a store in threads needs answers of its own. */
-    caughtUp: async (store?: TaskStore) => {
-      const isThere = (): boolean => {
-        call.take(listener);
-        return call.ended !== null || call.messages.some(({ item }) => item.case === 'bookmark');
-      };
-      if (store === undefined) return until(isThere, 'the end of the replay');
-      for (let round = 0; !isThere(); round++) {
-        if (round > 5_000) throw new Error('the end of the replay never came');
-        // An answer of each thread: what they were asked before is done by then.
-        await Promise.all([store.eventBounds(), store.findOperation('')]);
-        await turns(1);
-      }
-    },
-  };
-}
+import { ended, purge, range, shortPages, watch } from './watch-rig.js';
 
 const suspend = { kind: 'suspend', lease: null, cause: causeOf('operator') } as const;
-
-async function ended(world: World, key: string, given: Given = {}): Promise<TaskRecord> {
-  const { taskId } = (await world.admit(key, given)).admission;
-  await world.cancel(taskId);
-  return world.stored(taskId);
-}
-
-const purge = ({ authority }: World, { admission, lastEvent: version }: TaskRecord) =>
-  authority.purge({ taskId: admission.taskId, version });
-
-const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, at) => from + at);
-
-/** A store whose pages of events are short, so that there is something between them. */
-function shortPages(
-  store: TaskStore,
-  events: number,
-  between: () => Promise<void> = () => Promise.resolve(),
-): TaskStore {
-  const readEvents: TaskStore['readEvents'] = async (scope, after, _limit, maxBytes) => {
-    await between();
-    return store.readEvents(scope, after, events, maxBytes);
-  };
-  return new Proxy(store, {
-    get: (target, name: keyof TaskStore) => (name === 'readEvents' ? readEvents : Reflect.get(target, name)),
-  });
-}
 
 describe('a scope', () => {
   it('of a namespace or a queue has the events of its tasks, replayed and live, each once and in order', async () => {
@@ -321,86 +230,4 @@ describe('a cursor', () => {
     await turns();
     expect(far.call.ended).toMatchObject({ reason: 'CURSOR_INVALID' });
   });
-});
-
-// What a watcher in the middle of its replay is told while tasks end and are purged around it: every task whole, or none
-// of it, or CURSOR_EXPIRED. Never a part of one, and never silently less than what is kept.
-describe('purges between the pages of a replay', () => {
-  it.each(['memory', 'sqlite'])(
-    'leave no hole (%s)',
-    async (kind) => {
-      // One store for all runs, a namespace for each.
-      const inner = kind === 'sqlite' ? await sqliteEngine.open() : openMemoryStore();
-      let runs = 0;
-      let expired = 0;
-      let whole = 0;
-      const step = fc.constantFrom('admit', 'end', 'purge', 'sweep', 'nothing');
-      const property = fc.asyncProperty(
-        fc.array(step, { minLength: 4, maxLength: 24 }),
-        fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 8 }),
-        fc.integer({ min: 1, max: 4 }),
-        async (before, between, pageEvents) => {
-          const namespace = `run${String(runs++)}`;
-          const pauses = [...between];
-          let world: World | null = null;
-          let live: string[] = [];
-          let over: TaskRecord[] = [];
-          let made = 0;
-          const act = async (what: string): Promise<void> => {
-            if (world === null) return;
-            if (what === 'admit')
-              live = [...live, (await world.admit(`k${String(made++)}`, { namespace })).admission.taskId];
-            const [first] = live;
-            if (what === 'end' && first !== undefined) {
-              live = live.slice(1);
-              await world.cancel(first);
-              over = [...over, await world.stored(first)];
-            }
-            const [oldest] = over;
-            if (what === 'purge' && oldest !== undefined) {
-              over = over.slice(1);
-              await purge(world, oldest);
-            }
-            if (what === 'sweep') await inner.sweepPurged();
-          };
-          const real = shortPages(inner, pageEvents, async () => {
-            for (const what of pauses.shift() ?? []) await act(what);
-          });
-          world = await World.open({ real, dispatcher: null, timers: 'stopped', propagation: 'stopped' });
-          for (const what of before) await act(what);
-          const watching = watch(world, { namespace });
-          await watching.caughtUp(inner);
-          const { ended: how } = watching.call;
-          if (how !== null) {
-            expect(how).toMatchObject({ reason: 'CURSOR_EXPIRED' });
-            expired += 1;
-          } else {
-            whole += 1;
-            await turns();
-            watching.call.take(watching.listener);
-            const told = watching.told();
-            for (const numbers of told.values()) expect(numbers).toEqual(range(1, numbers.length));
-            for (const taskId of [...live, ...over.map(({ admission }) => admission.taskId)]) {
-              const record = await world.stored(taskId);
-              expect(told.get(taskId)).toEqual(range(1, record.lastEvent));
-            }
-            for (const taskId of told.keys()) {
-              const [task] = await inner.loadTasks([taskId]);
-              if (task?.kind === 'purged') expect(told.get(taskId)).toHaveLength(task.tombstone.lastEvent);
-            }
-          }
-          expect(world.errors).toEqual([]);
-          expect(world.defects).toEqual([]);
-          watching.listener.closed();
-          world.kill();
-        },
-      );
-      await fc.assert(property, { numRuns: kind === 'sqlite' ? 60 : 300 });
-      await inner.close();
-      // Both ends are met, or the property proves nothing.
-      expect(expired).toBeGreaterThan(0);
-      expect(whole).toBeGreaterThan(0);
-    },
-    60_000,
-  );
 });

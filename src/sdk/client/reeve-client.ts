@@ -210,7 +210,7 @@ export class ReeveClient {
   /**
    * Waits until the task's current generation is over and returns the task, `result` and all.
    *
-   * @throws TaskFailed, TaskCancelled, TaskTimedOut, TaskSkipped; ReeveError DEADLINE_EXCEEDED after `timeoutMs`
+   * @throws TaskFailed, TaskCancelled, TaskTimedOut, TaskSkipped, TaskPurged; ReeveError DEADLINE_EXCEEDED after `timeoutMs`
    *   (default: never).
    */
   async result(taskId: string, settings: CallSettings = {}): Promise<Task> {

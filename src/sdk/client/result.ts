@@ -40,6 +40,11 @@ export class TaskSkipped extends TaskNotCompleted {
   override readonly name = 'TaskSkipped';
 }
 
+/** It completed and was purged since: its result is gone. */
+export class TaskPurged extends TaskNotCompleted {
+  override readonly name = 'TaskPurged';
+}
+
 export interface ResultSource {
   /** The task in full. */
   get(): Promise<Task>;
@@ -74,6 +79,7 @@ export function requireCompleted(task: Task): Task {
   const message = `task ${task.id} ${task.status}${because === '' ? '' : `: ${because}`}`;
   switch (task.status) {
     case 'completed':
+      if (task.purged) throw new TaskPurged(task, `task ${task.id} completed and was purged: its result is gone`);
       return task;
     case 'failed':
       throw new TaskFailed(task, message);

@@ -68,6 +68,8 @@ export class MemoryTables {
   );
   private readonly keys = new Map<string, string>();
 
+  constructor(private readonly chain: HistoryChain) {}
+
   /** The id of the task that has it, if only of a purged one. */
   holderOfKey(namespace: string, idempotencyKey: string): string | null {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
