@@ -8,6 +8,7 @@ import { placementIndex } from '../src/authority/placement-index.js';
 import type { Cause } from '../src/kernel/cause.js';
 import { judge } from '../src/kernel/decide.js';
 import { Draft } from '../src/kernel/draft.js';
+import { NO_PERMIT_RULES, permitsOf } from '../src/kernel/permits.js';
 import { routeKeyOf } from '../src/kernel/placement.js';
 import type { CommitPlan, RecordInsert } from '../src/store/commit-plan.js';
 import { MAX_PLANS_PER_BATCH } from '../src/store/commit-plan.js';
@@ -19,6 +20,8 @@ export interface Filling {
   readonly ended: number;
   readonly queued: number;
   readonly queue: string;
+  /** All of them share it, and with the default limit all but the first of those queued wait. */
+  readonly concurrencyKey?: string;
 }
 
 const CAUSE: Cause = {
@@ -30,22 +33,26 @@ const CAUSE: Cause = {
   authoritativeAt: null,
 };
 
-export async function fillStore({ path, ended, queued, queue }: Filling): Promise<void> {
+/** Resolves with the ms it took. */
+export async function fillStore({ path, ended, queued, queue, concurrencyKey }: Filling): Promise<number> {
   const store = await openSqliteStore({ path });
   const total = ended + queued;
   const startedAt = Date.now() - total;
+  const begunAt = performance.now();
   for (let at = 0; at < total; at += MAX_PLANS_PER_BATCH) {
     const plans: CommitPlan[] = [];
     for (let index = at; index < Math.min(at + MAX_PLANS_PER_BATCH, total); index++) {
-      plans.push(planOf(insertOf(index, index < ended, queue, startedAt + index)));
+      plans.push(planOf(insertOf(index, index < ended, queue, startedAt + index, concurrencyKey)));
     }
     await store.commit({ batchId: systemRandom.uuidV7(), plans });
   }
+  const tookMs = performance.now() - begunAt;
   await store.close();
+  return tookMs;
 }
 
-function insertOf(index: number, over: boolean, queue: string, at: number): RecordInsert {
-  const policy = resolvePolicy({});
+function insertOf(index: number, over: boolean, queue: string, at: number, concurrencyKey?: string): RecordInsert {
+  const policy = resolvePolicy({ concurrencyKey });
   if (!policy.ok) throw new Error(policy.refusal.detail);
   const application: Application = {
     actionKind: 'agent',
@@ -78,7 +85,8 @@ function insertOf(index: number, over: boolean, queue: string, at: number): Reco
   if (over) judge(draft, { kind: 'request_cancellation', graceMs: null, cause: CAUSE });
   const { record, events } = draft;
   const { admission } = record;
-  return { kind: 'insert', admission, routeKey: routeKeyOf(admission), record, index: placementIndex(record), events };
+  const placed = placementIndex(record, permitsOf(admission, NO_PERMIT_RULES));
+  return { kind: 'insert', admission, routeKey: routeKeyOf(admission), record, index: placed, events };
 }
 
 function planOf(insert: RecordInsert): CommitPlan {

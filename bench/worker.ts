@@ -44,3 +44,5 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 });
 await worker.start();
 console.log('ready');
+// What it was given at the last moment goes back at once, and is not waited for by whoever measures next.
+process.once('SIGTERM', () => void worker.stop().then(() => process.exit(0)));

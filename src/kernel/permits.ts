@@ -91,7 +91,7 @@ export function permitLimit(name: string, rules: PermitRules): number | null {
   return rules.capabilities.get(subject.label) === 'serialization' ? SERIALIZED_LIMIT : null;
 }
 
-/** No part of a name can hold a line feed. */
+/** No part of a name can hold a line feed. Names of capabilities sort before those of keys. */
 function nameOf(subject: PermitSubject): string {
   return subject.kind === 'key' ? `key\n${subject.namespace}\n${subject.key}` : `capability\n${subject.label}`;
 }

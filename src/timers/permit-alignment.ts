@@ -3,9 +3,10 @@
  * after every start, in bounded steps. Whoever holds a permit keeps it, also where fewer may hold it than do.
  */
 import type { Authority } from '../authority/authority.js';
-import { type PermitRules, permitLimit } from '../kernel/permits.js';
+import { type PermitRules, permitLimit, subjectOf } from '../kernel/permits.js';
 import type { Timer } from '../lib/clock.js';
 import type { PermitState } from '../store/permit-rows.js';
+import { StoreError } from '../store/store-error.js';
 
 const STATES_PER_PAGE = 256;
 /** Tasks that one transaction lets have a permit, or frees of it. */
@@ -27,10 +28,12 @@ export class PermitAlignment {
   }
 
   /**
-   * Running tasks of a capability that came to be serialized hold it from now on: that is so before anything is claimed.
-   * The rest is done beside the service. Throws StoreError.
+   * Before anything is judged under the new rules, nobody stands in line for what is needed no more (a decision that says
+   * nothing of permits must not leave a place in a line behind), and running tasks of a capability that came to be
+   * serialized hold it. Limits are aligned beside the service. Throws StoreError.
    */
   async start(): Promise<void> {
+    await this.dissolveUnneeded();
     if (await this.hasSerializedRoutes()) await this.alignRunning();
     void this.run();
   }
@@ -65,16 +68,31 @@ export class PermitAlignment {
     }
   }
 
+  private async dissolveUnneeded(): Promise<void> {
+    for (let after: string | null = null; ;) {
+      const [state] = await this.authority.store.permits(after, 1);
+      // Capabilities come before keys, and a key is always of use.
+      if (state === undefined || subjectOf(state.name).kind === 'key') return;
+      if (permitLimit(state.name, this.rules) !== null) {
+        after = state.name;
+        continue;
+      }
+      const step = { kind: 'dissolved', name: state.name, most: MOVES_PER_STEP } as const;
+      if ((await this.authority.changePermit(step)) === 'again') {
+        throw new StoreError('unavailable', 'a permit that nobody needs any more could not be dissolved');
+      }
+    }
+  }
+
   /** As many steps as it takes. `before`: the name before it, from which it is read again. */
   private async alignOne(first: PermitState, before: string | null): Promise<boolean> {
     for (let state = first; !this.stopped;) {
       const limit = permitLimit(state.name, this.rules);
-      if (limit === state.limit && !(state.waited && state.held < limit)) return true;
+      if (limit === null) return true;
+      // Where nobody waits, the next who needs it brings its limit along.
+      if (!state.waited || (limit === state.limit && state.held >= limit)) return true;
       const { name } = state;
-      const step = { name, most: MOVES_PER_STEP };
-      const done = await this.authority.changePermit(
-        limit === null ? { kind: 'dissolved', ...step } : { kind: 'limited', limit, ...step },
-      );
+      const done = await this.authority.changePermit({ kind: 'limited', name, limit, most: MOVES_PER_STEP });
       if (done === 'again') return false;
       const [next] = await this.authority.store.permits(before, 1);
       if (next?.name !== name) return true;

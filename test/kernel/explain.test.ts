@@ -116,10 +116,8 @@ describe('a queued task', () => {
     ]);
     const many = { name: 'capability\ngpu', ...wait, ahead: 1_000, aheadIsAtLeast: true };
     const [blocker] = explain(record, around({ permitWait: many })).blockers;
-    expect(blocker).toMatchObject({
-      kind: 'serialized_capability',
-      detail: expect.stringMatching(/gpu: .* at least 1000/),
-    });
+    expect(blocker?.kind).toBe('serialized_capability');
+    expect(blocker?.detail).toMatch(/gpu: .* at least 1000/);
     const delayed = TaskWorld.admit({ concurrencyKey: 'k', notBeforeAtMs: T0 + 5_000 }).record;
     expect(kinds(delayed, ofKey)).toEqual(['not_before']);
   });
