@@ -32,8 +32,9 @@ export const layerRules: Readonly<Record<string, LayerRule>> = {
   services: { layers: ['gen', 'wire', ...engines, ...inside], packages: 'any' },
   embed: { layers: ['server', ...engines, ...inside, ...adapters], packages: 'any' },
   server: { layers: [...edge, ...engines, ...inside, ...adapters], packages: 'any' },
+  conformance: { layers: ['gen'], packages: 'any' },
   cli: {
-    layers: ['server', 'embed', 'sdk', ...edge, ...engines, ...inside, ...adapters],
+    layers: ['server', 'embed', 'sdk', 'conformance', ...edge, ...engines, ...inside, ...adapters],
     packages: 'any',
   },
   sdk: { layers: ['gen'], packages: 'any' },
@@ -41,7 +42,7 @@ export const layerRules: Readonly<Record<string, LayerRule>> = {
 
 // Packages that only some layers may know: a driver belongs to its adapter, and
 // nothing inside may learn which transport it is called through.
-const transportLayers = ['gen', 'wire', 'services', 'server', 'cli', 'sdk'];
+const transportLayers = ['gen', 'wire', 'services', 'server', 'conformance', 'cli', 'sdk'];
 export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store/sqlite'],
   mysql2: ['store/mysql'],
