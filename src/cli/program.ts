@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { addGlobalOptions, type CommandHost, optionsOf } from './command-host.js';
 import { addCancel } from './commands/cancel.js';
 import { addCancelAll } from './commands/cancel-all.js';
+import { addConformance } from './commands/conformance.js';
 import { addDemo } from './commands/demo.js';
 import { addDev } from './commands/dev.js';
 import { addDrainWorker } from './commands/drain-worker.js';
@@ -76,6 +77,7 @@ export function createProgram(host: CommandHost): Command {
   addWork(program, host);
   addWorkers(program, host);
   addDrainWorker(program, host);
+  addConformance(program, host);
   program.commandsGroup('Service:');
   addServe(program, host);
   addDev(program, host);

@@ -34,8 +34,9 @@ export const layerRules: Readonly<Record<string, LayerRule>> = {
   // Of wire and services the parts that know no message: embedding-closure.test.ts proves that no transport comes along.
   embed: { layers: ['server', 'services', 'wire', ...engines, ...inside, ...adapters], packages: 'any' },
   server: { layers: [...edge, ...engines, ...inside, ...adapters], packages: 'any' },
+  conformance: { layers: ['gen'], packages: 'any' },
   cli: {
-    layers: ['server', 'embed', 'sdk', ...edge, ...engines, ...inside, ...adapters],
+    layers: ['server', 'embed', 'sdk', 'conformance', ...edge, ...engines, ...inside, ...adapters],
     packages: 'any',
   },
   sdk: { layers: ['gen'], packages: 'any' },
@@ -43,7 +44,7 @@ export const layerRules: Readonly<Record<string, LayerRule>> = {
 
 // Packages that only some layers may know: a driver belongs to its adapter, and
 // nothing inside may learn which transport it is called through.
-const transportLayers = ['gen', 'wire', 'services', 'server', 'cli', 'sdk'];
+const transportLayers = ['gen', 'wire', 'services', 'server', 'conformance', 'cli', 'sdk'];
 export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['store/sqlite'],
   mysql2: ['store/mysql'],

@@ -1,8 +1,7 @@
 /**
- * The Python example works: its stubs come from its README's command, and it runs against a real server. REEVE_PYTHON
- * names an interpreter that has grpcio and grpcio-tools; without them it is skipped loudly, and fails in CI.
+ * The Python example works: its stubs come from its README's command, and it runs against a real server.
  */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,15 +12,11 @@ import { TaskStatus } from '../../src/gen/reeve/v1/task_pb.js';
 import { submitted } from '../server/lifecycle-driver.js';
 import { tasks } from '../server/reeve-client.js';
 import { type Fixture, freshKey, startFixture } from '../server/server-fixture.js';
+import { PYTHON, triesPython } from './python.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PYTHON = process.env['REEVE_PYTHON'] ?? 'python3';
 const stubs = mkdtempSync(join(tmpdir(), 'reeve-python-'));
 const run = promisify(execFile);
-
-const hasGrpc = spawnSync(PYTHON, ['-c', 'import grpc, grpc_tools']).status === 0;
-const mustHaveGrpc = process.env['REEVE_CI'] !== undefined;
-if (!hasGrpc && !mustHaveGrpc) console.warn('grpcio-tools is not installed: the Python example is not tried');
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -34,7 +29,7 @@ afterAll(async () => {
 
 const options = { cwd: ROOT, timeout: 60_000 };
 
-it.runIf(hasGrpc || mustHaveGrpc)('claims, renews, tells and settles by unary calls', { timeout: 90_000 }, async () => {
+it.runIf(triesPython)('claims, renews, tells and settles by unary calls', { timeout: 90_000 }, async () => {
   const protos = readdirSync(join(ROOT, 'proto/reeve/v1')).map((name) => `proto/reeve/v1/${name}`);
   const generate = ['-m', 'grpc_tools.protoc', '-Iproto', `--python_out=${stubs}`, `--grpc_python_out=${stubs}`];
   await run(PYTHON, [...generate, ...protos], options);

@@ -1,0 +1,122 @@
+// A worker that breaks the contract in one way: the TypeScript SDK, with what it says and hears tampered with on the
+// way. REEVE_TAMPER names the way. It shows that the conformance kit can fail.
+
+import process from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { WorkRequestSchema } from '../../dist/gen/reeve/v1/worker_service_pb.js';
+import { grpcLinks } from '../../dist/sdk/worker/link.js';
+import { TaskFailure } from '../../dist/sdk/worker/outcomes.js';
+import { TaskWorker } from '../../dist/sdk/worker/task-worker.js';
+
+/** Per way: `say` and `hear` get a frame and return what goes on instead; null: nothing. */
+const ways = {
+  nothing: {},
+  'skips-a-number': { say: (frame) => renumbered(frame, (seq) => (seq > 2n ? seq + 1n : seq)) },
+  'no-receipts': { say: (frame) => (frame.frame.case === 'cancelReceipts' ? null : frame) },
+  'no-heartbeats': { say: (frame) => (frame.frame.case === 'heartbeat' ? null : frame) },
+  'forgets-its-session': { say: withoutReattach },
+  'says-nothing-again': { say: onlyNews() },
+  'deaf-to-losses': { hear: (frame) => (frame.frame.case === 'leasesLost' ? null : frame) },
+  'deaf-to-refusals': { hear: withoutRefusals },
+  'runs-any-kind': { hear: (frame) => anyKind(frame) },
+  'falls-over-news': { hear: (frame) => (frame.frame.case === undefined ? process.exit(3) : frame) },
+  'believes-its-clock': { hear: (frame) => (hasExpired(frame) ? process.exit(3) : frame) },
+  'holds-without-bound': { options: { maxUnansweredEvents: 1e9, maxUnansweredBytes: 1e12 } },
+  'takes-no-leave': { options: { signals: ['SIGUSR2'] } },
+};
+
+const { say = (frame) => frame, hear = (frame) => frame, options = {} } = ways[process.env.REEVE_TAMPER];
+if (process.env.REEVE_TAMPER === 'takes-no-leave') process.on('SIGTERM', () => undefined);
+
+function renumbered(frame, number) {
+  if (frame.frame.case !== 'events') return frame;
+  for (const event of frame.frame.value.events) event.eventSeq = number(event.eventSeq);
+  return frame;
+}
+
+function withoutReattach(frame) {
+  if (frame.frame.case === 'hello') delete frame.frame.value.reattach;
+  return frame;
+}
+
+function onlyNews() {
+  const highest = new Map();
+  return (frame) => {
+    if (frame.frame.case !== 'events') return frame;
+    const events = frame.frame.value.events.filter(({ taskId, eventSeq }) => eventSeq > (highest.get(taskId) ?? 0n));
+    for (const { taskId, eventSeq } of events) highest.set(taskId, eventSeq);
+    frame.frame.value.events = events;
+    return events.length === 0 ? null : frame;
+  };
+}
+
+function withoutRefusals(frame) {
+  if (frame.frame.case === 'verdicts') for (const verdict of frame.frame.value.verdicts) verdict.rejected = [];
+  return frame.frame.case === 'rejection' ? null : frame;
+}
+
+function anyKind(frame) {
+  if (frame.frame.case !== 'claims') return frame;
+  for (const claim of frame.frame.value.claims) {
+    if (claim.actionKind === 'conformance.nobody') claim.actionKind = 'conformance.echo';
+  }
+  return frame;
+}
+
+function hasExpired(frame) {
+  if (frame.frame.case !== 'claims') return false;
+  return frame.frame.value.claims.some(({ deadline }) => deadline && Number(deadline.seconds) * 1_000 < Date.now());
+}
+
+const open = grpcLinks(process.env.REEVE_ADDRESS, {});
+const tampering = (listener) => {
+  const link = open({
+    ...listener,
+    onDrain: () => listener.onDrain(),
+    onEnd: (ending) => listener.onEnd(ending),
+    onFrame: (frame) => {
+      const heard = hear(frame);
+      if (heard !== null) listener.onFrame(heard);
+    },
+  });
+  return {
+    get writable() {
+      return link.writable;
+    },
+    halfClose: () => link.halfClose(),
+    abort: () => link.abort(),
+    send: (bytes) => {
+      const said = say(fromBinary(WorkRequestSchema, bytes));
+      if (said !== null) link.send(toBinary(WorkRequestSchema, create(WorkRequestSchema, said)));
+    },
+  };
+};
+
+const worker = new TaskWorker(
+  {
+    address: process.env.REEVE_ADDRESS,
+    slots: 16,
+    drainGraceMs: 1_000,
+    ...options,
+    handlers: {
+      'conformance.echo': ({ args }) => args,
+      'conformance.fail': ({ args: { code, message, retryable } }) => {
+        throw new TaskFailure(message, { code, retryable });
+      },
+      'conformance.sleep': async ({ args: { ms } }, { signal, progress }) => {
+        for (let slept = 0; slept < ms; slept += 50) {
+          await sleep(50, undefined, { signal });
+          await progress(slept / ms);
+        }
+        return { slept: ms };
+      },
+      'conformance.output': async ({ args: { count, bytes } }, { output }) => {
+        for (let n = 0; n < count; n++) await output({ n, text: 'x'.repeat(bytes) });
+        return { outputs: count };
+      },
+    },
+  },
+  tampering,
+);
+await worker.run();
