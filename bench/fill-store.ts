@@ -8,7 +8,6 @@ import { placementIndex } from '../src/authority/placement-index.js';
 import type { Cause } from '../src/kernel/cause.js';
 import { judge } from '../src/kernel/decide.js';
 import { Draft } from '../src/kernel/draft.js';
-import { NO_PERMIT_RULES, permitsOf } from '../src/kernel/permits.js';
 import { routeKeyOf } from '../src/kernel/placement.js';
 import type { CommitPlan, RecordInsert } from '../src/store/commit-plan.js';
 import { MAX_PLANS_PER_BATCH } from '../src/store/commit-plan.js';
@@ -85,7 +84,7 @@ function insertOf(index: number, over: boolean, queue: string, at: number, concu
   if (over) judge(draft, { kind: 'request_cancellation', graceMs: null, cause: CAUSE });
   const { record, events } = draft;
   const { admission } = record;
-  const placed = placementIndex(record, permitsOf(admission, NO_PERMIT_RULES));
+  const placed = placementIndex(record);
   return { kind: 'insert', admission, routeKey: routeKeyOf(admission), record, index: placed, events };
 }
 

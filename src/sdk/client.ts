@@ -51,4 +51,6 @@ export type { Drained, DrainScope, DrainWorkerOptions, ListWorkersOptions, Worke
 export { isTerminal } from './client/words.js';
 export type { JsonObject, JsonValue } from './transport/json.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';
+export type { ConnectionState } from './transport/reach.js';
+export type { TlsOptions } from './transport/rpc.js';
 export { isReeveError, ReeveError, type ReeveErrorReason } from './transport/reeve-error.js';

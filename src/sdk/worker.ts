@@ -45,4 +45,5 @@ export type { DrainOptions, TaskWorker } from './worker/task-worker.js';
 export type { WorkerOptions } from './worker/worker-options.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';
 export type { JsonObject, JsonValue } from './transport/json.js';
+export type { TlsOptions } from './transport/rpc.js';
 export { isReeveError, ReeveError, type ReeveErrorReason } from './transport/reeve-error.js';

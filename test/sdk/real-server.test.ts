@@ -1,5 +1,6 @@
 // The SDK against the server it is for: what the scripted one takes on trust is shown here.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connect, type ReeveClient, TaskCancelled, TaskFailed, type TaskEvent } from '../../src/sdk/client.js';
 import { type Claim, createWorker, NonRetryable, Suspend, type TaskWorker } from '../../src/sdk/worker.js';
@@ -28,21 +29,30 @@ async function collect(events: AsyncIterable<TaskEvent>): Promise<string[]> {
   return types;
 }
 
-test('the sketch of the README: submit, watch, result', async () => {
-  worker = createWorker({
+/** What a page costs. */
+async function crawl(page: string, signal: AbortSignal): Promise<string> {
+  await delay(1, undefined, { signal });
+  return `text of ${page}`;
+}
+
+test('the sample of the contract: submit, watch, result; run ends after a drained signal', async () => {
+  worker = createWorker<{ agent: { pages: string[] } }>({
     address: fixture.server.address,
+    slots: 10,
+    signals: ['SIGUSR2'],
     handlers: {
-      agent: async (claim: Claim<{ pages: string[] }>, { signal, progress, output, checkpoint }) => {
-        for (const [index, page] of claim.args.pages.entries()) {
+      agent: async (claim, { signal, progress, output, checkpoint }) => {
+        for (const [i, page] of claim.args.pages.entries()) {
           signal.throwIfAborted();
-          await output({ page });
-          await progress((index + 1) / claim.args.pages.length, page);
-          await checkpoint({ next: index + 1 });
+          await output({ page, text: await crawl(page, signal) });
+          await progress((i + 1) / claim.args.pages.length, page);
+          await checkpoint({ next: i + 1 });
         }
         return { pages: claim.args.pages.length };
       },
     },
   });
+  const ran = worker.run();
   await worker.start();
   const { task, created } = await client.submit({ kind: 'agent', key: 'order-17', args: { pages: ['a', 'b'] } });
   expect(created).toBe(true);
@@ -71,6 +81,8 @@ test('the sketch of the README: submit, watch, result', async () => {
     reason: 'IDEMPOTENCY_CONFLICT',
     metadata: { task_id: task.id },
   });
+  process.kill(process.pid, 'SIGUSR2');
+  await ran;
 });
 
 test('a cancel reaches the handler, with receipts, and result throws', async () => {

@@ -11,6 +11,8 @@ import type {
   WorkerEvent,
   WorkRequest,
 } from '../../src/gen/reeve/v1/worker_service_pb.js';
+import type { status } from '@grpc/grpc-js';
+import type { ErrorReason } from '../../src/gen/reeve/v1/error_reason_pb.js';
 import type { FakeServer, WorkPeer } from './fake-server.js';
 
 type Case = Exclude<WorkRequest['frame']['case'], undefined>;
@@ -67,6 +69,20 @@ export class ScriptedSession {
 
   lose(taskId: string, cause: number): void {
     this.peer.send({ frame: { case: 'leasesLost', value: { losses: [{ taskId, generation: 1, epoch: 1n, cause }] } } });
+  }
+
+  /** A frame of the worker's is refused as a whole. */
+  reject(frameId: bigint, reason: ErrorReason, grpcCode: status): void {
+    const refusal = { reason, grpcCode, retryAfter: durationFromMs(1) };
+    this.peer.send({ frame: { case: 'rejection', value: { frameId, refusal } } });
+  }
+
+  /** The number of the next frame of this kind; others are passed over. */
+  async frameId(kind: Case): Promise<bigint> {
+    for (;;) {
+      const { frameId, frame } = await this.peer.frames.next();
+      if (frame.case === kind) return frameId;
+    }
   }
 
   /** The next frame of this kind; others on the way are passed over, events among them kept. */

@@ -267,3 +267,17 @@ test('close answers what is outstanding, ends the stream and refuses what comes 
   const late = await client.submit(submission('b')).catch((error: unknown) => error);
   expect(isReeveError(late, 'CANCELLED')).toBe(true);
 });
+
+test('an idle stream is ended, and the next submission opens another', async () => {
+  const first = client.submit(submission('a'));
+  const idle = await server.submits.next();
+  await idle.frames.next();
+  idle.send({ verdicts: [accepted('a')] });
+  await first;
+  await idle.ended;
+  const second = client.submit(submission('b'));
+  const peer = await server.submits.next();
+  expect((await peer.frames.next()).submissions).toHaveLength(1);
+  peer.send({ verdicts: [accepted('b')] });
+  expect((await second).created).toBe(true);
+});

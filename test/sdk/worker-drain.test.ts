@@ -1,5 +1,7 @@
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ErrorReason } from '../../src/gen/reeve/v1/error_reason_pb.js';
 import { LeaseLossCause } from '../../src/gen/reeve/v1/worker_service_pb.js';
 import { claimOf, ScriptedSession } from './scripted-session.js';
 import { WorkerFixture } from './worker-fixture.js';
@@ -91,6 +93,25 @@ test('a release that a cut swallowed is said again after the re-attach', async (
   again.lose('t1', LeaseLossCause.RELEASED);
   await again.peer.ended;
   again.peer.end();
+  await drained;
+  finish();
+});
+
+test('a release that is refused for now is said again', async () => {
+  const session = await fixture.start(fixture.deaf);
+  session.claim(claimOf('t1'));
+  const { finish } = await fixture.begun.next();
+  await session.events(2);
+  session.judge('t1', 2);
+  const drained = fixture.worker.drain({ graceMs: 0, answerMs: 10_000 });
+  for (let times = 0; times < 2; times += 1) {
+    const frameId = await session.frameId('release');
+    session.reject(frameId, ErrorReason.STORE_UNAVAILABLE, status.UNAVAILABLE);
+  }
+  expect((await session.next('release')).claims).toMatchObject([{ taskId: 't1', epoch: 1n }]);
+  session.lose('t1', LeaseLossCause.RELEASED);
+  await session.peer.ended;
+  session.peer.end();
   await drained;
   finish();
 });

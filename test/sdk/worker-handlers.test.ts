@@ -40,6 +40,7 @@ afterEach(async () => {
 function start(agent: Handler): Promise<ScriptedSession> {
   worker = createWorker({
     address: server.address,
+    renewal: 'main',
     handlers: { agent },
     onNotice: (notice) => notices.push(notice),
     onSettled: (settlement) => settled.push(settlement),
@@ -188,6 +189,7 @@ test('`*` serves every kind, and arguments may be typed on the claim', async () 
   const kinds = new Incoming<string>();
   worker = createWorker({
     address: server.address,
+    renewal: 'main',
     handlers: {
       '*': (claim) => kinds.push(claim.kind),
       agent: (claim: Claim<{ n: number }>) => kinds.push(`agent ${claim.args.n + 1}`),
@@ -204,6 +206,7 @@ test('what is larger than the server takes is refused before it is sent', async 
   const refusals = new Incoming<unknown>();
   worker = createWorker({
     address: server.address,
+    renewal: 'main',
     handlers: {
       agent: async (_claim: Claim, { output, progress }) => {
         await output('x'.repeat(100)).catch((error: unknown) => refusals.push(error));
@@ -234,6 +237,7 @@ test('a result that is no JSON fails for good', async () => {
 test('outputs beyond the number kept are sent once and then dropped', async () => {
   worker = createWorker({
     address: server.address,
+    renewal: 'main',
     onNotice: (notice) => notices.push(notice),
     handlers: {
       agent: async (_claim: Claim, { output }) => {
@@ -304,10 +308,35 @@ test('a parent whose children are live asks again until they are not', async () 
   expect(await settled.next()).toMatchObject({ as: 'completed' });
 });
 
+test('listeners that throw break nothing', async () => {
+  const settlements = new Incoming<Settled>();
+  worker = createWorker({
+    address: server.address,
+    renewal: 'main',
+    onNotice: () => {
+      throw new Error('a broken log');
+    },
+    onSettled: (settlement) => {
+      settlements.push(settlement);
+      throw new Error('a broken count');
+    },
+    handlers: { agent: () => 'done' },
+  });
+  void worker.start();
+  const session = await ScriptedSession.welcome(server);
+  session.claim(claimOf('t1'));
+  await session.events(3);
+  session.judge('t1', 3);
+  await settlements.next();
+  session.claim(claimOf('t2'));
+  expect(await session.events(3)).toEqual(['1 accepted', '2 started', '3 completed']);
+});
+
 test('much unanswered makes handlers wait, and an answer lets them go on', async () => {
   const said = new Incoming<number>();
   worker = createWorker({
     address: server.address,
+    renewal: 'main',
     maxUnansweredEvents: 5,
     handlers: {
       agent: async (_claim: Claim, { output }) => {

@@ -124,7 +124,7 @@ test('without linger the claims end with the stream', async () => {
 test('heartbeats name what is held, and their answers make the lease sure', async () => {
   void fixture.make(fixture.held).start();
   const session = await ScriptedSession.welcome(fixture.server, {
-    heartbeatInterval: durationFromMs(20),
+    heartbeatInterval: durationFromMs(200),
     ttl: durationFromMs(60_000),
   });
   session.claim(claimOf('t1', { epoch: 5n }), claimOf('t2'));

@@ -32,6 +32,45 @@ test('a cancel is delivered at once, acknowledged when the handler hears it, and
   });
 });
 
+test('receipts that are refused for now are said again, and events that were not refused are not', async () => {
+  const session = await fixture.start(fixture.held);
+  session.claim(claimOf('t1'));
+  await fixture.begun.next();
+  expect(await session.events(2)).toEqual(['1 accepted', '2 started']);
+  session.cancel('t1');
+  session.reject(await session.frameId('cancelReceipts'), ErrorReason.CONTENTION, status.ABORTED);
+  const kinds = (receipts: readonly { kind: ReceiptKind }[]) => receipts.map(({ kind }) => kind);
+  const both = [ReceiptKind.DELIVERED, ReceiptKind.ACKNOWLEDGED];
+  for (;;) if (kinds((await session.next('cancelReceipts')).receipts).join() === both.join()) break;
+  expect(await session.events(1)).toEqual(['3 cancelled']);
+});
+
+test('a handler that computes hears a cancel where it awaits what it says', async () => {
+  const session = await fixture.start(
+    async (_claim, context) => {
+      fixture.begun.push({ claim: _claim, context, finish: () => undefined });
+      const until = performance.now() + 5_000;
+      while (!context.signal.aborted && performance.now() < until) {
+        const step = performance.now() + 20;
+        while (performance.now() < step);
+        await context.progress();
+      }
+      context.signal.throwIfAborted();
+    },
+    { renewal: 'main' },
+  );
+  session.claim(claimOf('t1'));
+  await fixture.begun.next();
+  session.cancel('t1');
+  for (;;) {
+    const { event } = await session.event();
+    if (event.case === 'progress') continue;
+    if (event.case === 'accepted' || event.case === 'started') continue;
+    expect(event.case).toBe('cancelled');
+    break;
+  }
+});
+
 test('a handler that polls acknowledges when it looks; one that never looks acknowledges nothing', async () => {
   const session = await fixture.start(fixture.deaf);
   session.claim(claimOf('t1'), claimOf('t2'));

@@ -25,6 +25,8 @@ export function noticeText(notice: WorkerNotice): string {
       return `task ${notice.taskId}: no settlement was taken (${notice.error.reason}: ${notice.error.message})`;
     case 'outputs_dropped':
       return `task ${notice.taskId}: over its outputs, further ones are dropped`;
+    case 'stalled':
+      return `the worker computed for ${formatDuration(Math.round(notice.silentMs))} without listening`;
     case 'server_draining':
       return `the service is going; next try in ${formatDuration(notice.reconnectInMs)}`;
     case 'draining':

@@ -1,6 +1,7 @@
 /**
  * The client: one object per server and process, safe to share. Submissions travel on a stream, everything else in
- * single calls that are tried again where that is safe. Nothing here decides anything about a task.
+ * single calls that are tried again where that is safe. Nothing here decides anything about a task. An idle client
+ * keeps no process alive.
  */
 import { create } from '@bufbuild/protobuf';
 import { AdminService } from '../../gen/reeve/v1/admin_service_pb.js';
@@ -16,6 +17,7 @@ import { WorkerService } from '../../gen/reeve/v1/worker_service_pb.js';
 import { TaskView } from '../../gen/reeve/v1/task_pb.js';
 import { type RawClient, rawClient } from '../transport/raw-clients.js';
 import { fromRefusal } from '../transport/reeve-error.js';
+import { Reach, type ReachOptions } from '../transport/reach.js';
 import { deadlineExceeded, Retrier, type RetryOptions } from '../transport/retry.js';
 import { type CallOptions, RpcConnection, type RpcOptions } from '../transport/rpc.js';
 import { AdminClient } from './admin.js';
@@ -65,7 +67,7 @@ import {
   type WorkerSession,
 } from './workers.js';
 
-export interface ConnectOptions extends RpcOptions, SubmissionDefaults {
+export interface ConnectOptions extends RpcOptions, ReachOptions, SubmissionDefaults {
   /** For a call with all its retries, ms. Default 30,000. */
   readonly callTimeoutMs?: number;
   /** For a submission from the call to its verdict, the wait for room included, ms. Default 60,000. */
@@ -92,6 +94,7 @@ export class ReeveClient {
   /** For those who run the service. */
   readonly admin: AdminClient;
   private readonly rpc: RpcConnection;
+  private readonly reach: Reach;
   private readonly watches: WatchConnections;
   private readonly submissions: SubmitStream;
   private readonly retrier: Retrier;
@@ -103,8 +106,10 @@ export class ReeveClient {
     private readonly options: ConnectOptions,
   ) {
     this.rpc = new RpcConnection(address, options);
-    this.watches = new WatchConnections(address, options);
-    this.submissions = new SubmitStream(this.rpc, options.submitStream);
+    this.reach = new Reach(address, options);
+    this.reach.observe(this.rpc, true);
+    this.watches = new WatchConnections(this.reach, options);
+    this.submissions = new SubmitStream(this.rpc, this.reach, options.submitStream);
     this.retrier = new Retrier(options.retry);
     this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
     this.submitTimeoutMs = options.submitTimeoutMs ?? 60_000;
@@ -121,7 +126,7 @@ export class ReeveClient {
    * per submission is the back-pressure: for long lists use `submitAll`.
    *
    * @throws ReeveError as documented for TaskService.Submit. After DEADLINE_EXCEEDED or UNAVAILABLE it may have been
-   *   admitted; submit again with the same key.
+   *   admitted; submit again with the same key. After UNREACHABLE nothing was sent.
    */
   async submit(submission: Submission, settings: Pick<CallSettings, 'timeoutMs'> = {}): Promise<Submitted> {
     const request = toSubmitRequest(submission, this.options);
@@ -332,6 +337,11 @@ export class ReeveClient {
     this.rpc.close();
   }
 
+  /** `await using reeve = connect(…)`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   private async getBy(
     name: { taskId: string } | { idempotencyKey: string; namespace: string },
     settings: CallSettings & { readonly view?: TaskViewWord },
@@ -341,7 +351,14 @@ export class ReeveClient {
     return readTask(requireTask(response));
   }
 
-  private call<T>(attempt: (call: CallOptions) => Promise<T>, settings: CallSettings): Promise<T> {
-    return this.retrier.run(attempt, settings.timeoutMs ?? this.callTimeoutMs, settings.signal);
+  private async call<T>(attempt: (call: CallOptions) => Promise<T>, settings: CallSettings): Promise<T> {
+    const { signal, end } = this.reach.patience(settings.signal);
+    try {
+      return await this.retrier.run(attempt, settings.timeoutMs ?? this.callTimeoutMs, signal);
+    } catch (error) {
+      throw this.reach.explain(error);
+    } finally {
+      end();
+    }
   }
 }

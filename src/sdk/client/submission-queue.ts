@@ -22,6 +22,8 @@ export class PendingSubmission {
     key: string,
     readonly bytes: Uint8Array,
     readonly deadlineMs: number,
+    /** When to give up if nobody has ever been reached, epoch ms. */
+    readonly connectDeadlineMs: number,
     private readonly onAnswer: (answer: SubmitResponse) => void,
     private readonly onError: (error: ReeveError) => void,
   ) {
@@ -156,15 +158,12 @@ export class SubmissionQueue {
     for (const pending of all) if (!pending.settled) pending.reject(error);
   }
 
-  /** Those whose time is up and whose callers have no answer yet. */
-  overdue(nowMs: number): PendingSubmission[] {
-    const late: PendingSubmission[] = [];
+  /** Those whose callers have no answer yet. */
+  *unsettled(): Generator<PendingSubmission, void, undefined> {
     for (const first of this.active.values()) {
-      for (const pending of [first, ...first.followers]) {
-        if (!pending.settled && pending.deadlineMs <= nowMs) late.push(pending);
-      }
+      if (!first.settled) yield first;
+      for (const pending of first.followers) if (!pending.settled) yield pending;
     }
-    return late;
   }
 
   private compact(): void {

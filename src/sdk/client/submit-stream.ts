@@ -17,6 +17,7 @@ import {
 import { Backoff } from '../transport/backoff.js';
 import { encodeFrame, type FrameShape, MAX_FRAME_BYTES, sizeInFrame } from '../transport/frame-bytes.js';
 import { fromRefusal, fromStatus, ReeveError, refusedLocally } from '../transport/reeve-error.js';
+import type { Reach } from '../transport/reach.js';
 import { deadlineExceeded } from '../transport/retry.js';
 import type { RpcConnection } from '../transport/rpc.js';
 import { PendingSubmission, SubmissionQueue } from './submission-queue.js';
@@ -31,6 +32,10 @@ export interface SubmitStreamOptions {
 const MAX_SUBMISSIONS_PER_FRAME = 1_000;
 /** How often overdue submissions are looked for. One timer for all, and time-outs are in seconds. */
 const SWEEP_MS = 250;
+/** Without a submission for so long, ms, the stream is ended: an open one keeps the process alive. */
+const IDLE_MS = 1_000;
+/** For the server to end a stream that says nothing more, ms. */
+const END_MS = 1_000;
 /** A whole stream refused for what every next one would be refused for. Anything else may be a broken wire. */
 const HOPELESS: ReadonlySet<status> = new Set([
   status.UNAUTHENTICATED,
@@ -56,11 +61,13 @@ export class SubmitStream {
   private writable = true;
   private reconnect: NodeJS.Timeout | null = null;
   private sweep: NodeJS.Timeout | null = null;
+  private idle: NodeJS.Timeout | null = null;
   private closed = false;
-  private whenEmpty: (() => void)[] = [];
+  private whenSettled: (() => void)[] = [];
 
   constructor(
     private readonly rpc: RpcConnection,
+    private readonly reach: Reach,
     options: SubmitStreamOptions = {},
   ) {
     const { maxInFlight = 4_096, maxInFlightBytes = 8 * 1024 * 1024 } = options;
@@ -71,7 +78,8 @@ export class SubmitStream {
    * Resolves with the admission, after its commit. Waits for room while too much is in flight.
    *
    * @throws ReeveError what the verdict says; MALFORMED without being sent when no frame can hold it;
-   *   DEADLINE_EXCEEDED after `timeoutMs`, when it may have been admitted: submit again with the same key.
+   *   DEADLINE_EXCEEDED after `timeoutMs`, when it may have been admitted: submit again with the same key;
+   *   UNREACHABLE when there never was a connection.
    */
   submit(request: SubmitRequest, timeoutMs: number): Promise<SubmitResponse> {
     if (this.closed) return Promise.reject(new ReeveError(closedError));
@@ -81,7 +89,13 @@ export class SubmitStream {
     }
     return new Promise((resolve, reject) => {
       const { namespace, idempotencyKey } = request;
-      this.queue.add(new PendingSubmission(namespace, idempotencyKey, bytes, Date.now() + timeoutMs, resolve, reject));
+      const now = Date.now();
+      const connectBy = now + this.reach.timeoutMs;
+      this.queue.add(
+        new PendingSubmission(namespace, idempotencyKey, bytes, now + timeoutMs, connectBy, resolve, reject),
+      );
+      if (this.idle !== null) clearTimeout(this.idle);
+      this.idle = null;
       this.sweep ??= setInterval(() => this.expire(), SWEEP_MS);
       this.flushSoon();
     });
@@ -90,9 +104,16 @@ export class SubmitStream {
   /** Answers what is outstanding, then ends the stream. */
   async close(): Promise<void> {
     this.closed = true;
-    if (!this.queue.isEmpty) await new Promise<void>((resolve) => this.whenEmpty.push(resolve));
+    if (this.hasUnsettled) await new Promise<void>((resolve) => this.whenSettled.push(resolve));
+    const lateVerdicts = !this.queue.isEmpty;
     this.rest();
-    this.stream?.end();
+    // Nobody waits for the verdicts that may still come.
+    if (lateVerdicts) this.stream?.cancel();
+    else this.endStream();
+  }
+
+  private get hasUnsettled(): boolean {
+    return this.queue.unsettled().next().done !== true;
   }
 
   private flushSoon(): void {
@@ -120,7 +141,7 @@ export class SubmitStream {
       this.backoff.reset();
       for (const verdict of frame.verdicts) this.judge(verdict);
       if (this.queue.hasSendable) this.flushSoon();
-      if (this.queue.isEmpty) this.rest();
+      this.restIfDone();
     });
     stream.on('drain', () => {
       if (stream !== this.stream) return;
@@ -160,11 +181,12 @@ export class SubmitStream {
     this.stream = null;
     if (HOPELESS.has(error.code)) {
       this.queue.rejectAll(error);
-      this.rest();
+      this.restIfDone();
       return;
     }
     this.queue.sendAgain(error);
-    if (this.queue.isEmpty) return this.rest();
+    this.restIfDone();
+    if (this.queue.isEmpty) return;
     const waitMs = this.backoff.next(error.code === status.OK ? 0 : error.retryAfterMs);
     this.reconnect = setTimeout(() => {
       this.reconnect = null;
@@ -174,19 +196,46 @@ export class SubmitStream {
 
   private expire(): void {
     const now = Date.now();
-    for (const pending of this.queue.overdue(now)) {
-      pending.reject(pending.lastError ?? deadlineExceeded('no verdict in time; it may have been admitted'));
+    const { everConnected } = this.reach;
+    for (const pending of [...this.queue.unsettled()]) {
+      const { deadlineMs, connectDeadlineMs, lastError } = pending;
+      if (!everConnected && Math.min(deadlineMs, connectDeadlineMs) <= now) {
+        pending.reject(this.reach.unreachable(lastError));
+      } else if (deadlineMs <= now) {
+        pending.reject(lastError ?? deadlineExceeded('no verdict in time; it may have been admitted'));
+      }
     }
-    if (this.queue.isEmpty) this.rest();
+    // Nothing was sent that a late verdict could come for.
+    if (!everConnected && !this.hasUnsettled) this.stream?.cancel();
+    this.restIfDone();
   }
 
-  /** Nothing is outstanding: no timer keeps the process alive for it. */
+  /** Nothing is outstanding: no timer and, soon, no stream keeps the process alive for it. */
+  private restIfDone(): void {
+    if (this.queue.isEmpty) {
+      this.rest();
+      if (!this.closed && this.stream !== null) this.idle ??= setTimeout(() => this.endStream(), IDLE_MS);
+    }
+    if (this.whenSettled.length === 0 || this.hasUnsettled) return;
+    for (const resolve of this.whenSettled.splice(0)) resolve();
+  }
+
   private rest(): void {
-    if (this.sweep !== null) clearInterval(this.sweep);
-    if (this.reconnect !== null) clearTimeout(this.reconnect);
+    for (const timer of [this.sweep, this.reconnect, this.idle]) if (timer !== null) clearTimeout(timer);
     this.sweep = null;
     this.reconnect = null;
-    for (const resolve of this.whenEmpty.splice(0)) resolve();
+    this.idle = null;
+  }
+
+  /** In peace, if the server takes part. */
+  private endStream(): void {
+    const { stream } = this;
+    this.idle = null;
+    this.stream = null;
+    if (stream === null) return;
+    stream.end();
+    const timer = setTimeout(() => stream.cancel(), END_MS);
+    stream.on('status', () => clearTimeout(timer));
   }
 }
 

@@ -6,6 +6,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import { TaskService, type WatchRequestSchema, type WatchResponse } from '../../gen/reeve/v1/task_service_pb.js';
+import type { Reach } from '../transport/reach.js';
 import { RpcConnection, type RpcOptions } from '../transport/rpc.js';
 
 /** Below the 128 of the server, and of most proxies. */
@@ -27,7 +28,7 @@ export class WatchConnections {
   private closed = false;
 
   constructor(
-    private readonly address: string,
+    readonly reach: Reach,
     private readonly options: RpcOptions,
   ) {}
 
@@ -63,7 +64,8 @@ export class WatchConnections {
   private slotWithRoom(): Slot {
     const free = this.slots.find(({ streams }) => streams.size < STREAMS_PER_CONNECTION);
     if (free !== undefined) return free;
-    const slot: Slot = { rpc: new RpcConnection(this.address, this.options), streams: new Set() };
+    const slot: Slot = { rpc: new RpcConnection(this.reach.address, this.options), streams: new Set() };
+    this.reach.observe(slot.rpc, false);
     this.slots.push(slot);
     return slot;
   }

@@ -5,6 +5,7 @@
 import { status } from '@grpc/grpc-js';
 import type { WatchRequest, WatchResponse } from '../../gen/reeve/v1/task_service_pb.js';
 import { Backoff } from '../transport/backoff.js';
+import type { Patience } from '../transport/reach.js';
 import { type ReeveError, toReeveError } from '../transport/reeve-error.js';
 import { pause } from '../transport/retry.js';
 import { abortError } from '../transport/rpc.js';
@@ -43,14 +44,31 @@ export type WatchItem =
 /**
  * Ends after the terminal event of a single task; goes on for ever otherwise.
  *
- * @throws ReeveError MALFORMED, TASK_NOT_FOUND, CURSOR_INVALID, CURSOR_EXPIRED, or what kept it from reconnecting.
+ * @throws ReeveError MALFORMED, TASK_NOT_FOUND, CURSOR_INVALID, CURSOR_EXPIRED, UNREACHABLE, or what kept it from
+ *   reconnecting.
  */
 export async function* watchItems(
   connections: WatchConnections,
   scope: WatchScope,
   options: WatchOptions = {},
 ): AsyncGenerator<WatchItem, void, undefined> {
-  const { signal, reconnectMs = 300_000 } = options;
+  const patience = connections.reach.patience(options.signal);
+  try {
+    yield* itemsOf(connections, scope, options, patience);
+  } catch (error) {
+    throw connections.reach.explain(error);
+  } finally {
+    patience.end();
+  }
+}
+
+async function* itemsOf(
+  connections: WatchConnections,
+  scope: WatchScope,
+  options: WatchOptions,
+  { signal, end }: Patience,
+): AsyncGenerator<WatchItem, void, undefined> {
+  const { reconnectMs = 300_000 } = options;
   const single = typeof scope === 'string';
   const backoff = new Backoff({ initialMs: 50, maximumMs: 5_000 });
   let cursor = options.cursor ?? '';
@@ -61,6 +79,7 @@ export async function* watchItems(
     const lease = connections.open(toRequest(scope, cursor, options), signal);
     try {
       for await (const response of messagesOf(lease.stream)) {
+        end();
         backoff.reset();
         brokenSince = null;
         cursor = response.cursor;

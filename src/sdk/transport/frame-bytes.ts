@@ -23,13 +23,14 @@ export function sizeInFrame(itemBytes: number): number {
   return 1 + varintSize(itemBytes) + itemBytes;
 }
 
-export function encodeFrame(shape: FrameShape, frameId: number, items: readonly Uint8Array[]): Buffer {
+/** @param frameId null: without one; whoever sends it adds it with `withFrameId`. */
+export function encodeFrame(shape: FrameShape, frameId: number | null, items: readonly Uint8Array[]): Buffer {
   let listBytes = 0;
   for (const item of items) listBytes += sizeInFrame(item.length);
+  const idBytes = frameId === null ? 0 : 1 + varintSize(frameId);
   const wrapperBytes = shape.wrapperField === null ? 0 : 1 + varintSize(listBytes);
-  const frame = Buffer.allocUnsafe(1 + varintSize(frameId) + wrapperBytes + listBytes);
-  frame[0] = shape.frameIdField << 3;
-  let at = writeVarint(frame, 1, frameId);
+  const frame = Buffer.allocUnsafe(idBytes + wrapperBytes + listBytes);
+  let at = frameId === null ? 0 : writeFrameId(frame, shape.frameIdField, frameId);
   if (shape.wrapperField !== null) at = writeHead(frame, at, shape.wrapperField, listBytes);
   for (const item of items) {
     at = writeHead(frame, at, shape.itemField, item.length);
@@ -37,6 +38,18 @@ export function encodeFrame(shape: FrameShape, frameId: number, items: readonly 
     at += item.length;
   }
   return frame;
+}
+
+/** The same frame with its id in front: the order of fields says nothing. */
+export function withFrameId(frameIdField: number, frameId: number, rest: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(1 + varintSize(frameId) + rest.length);
+  frame.set(rest, writeFrameId(frame, frameIdField, frameId));
+  return frame;
+}
+
+function writeFrameId(frame: Buffer, field: number, frameId: number): number {
+  frame[0] = field << 3;
+  return writeVarint(frame, 1, frameId);
 }
 
 function writeHead(frame: Buffer, at: number, field: number, length: number): number {

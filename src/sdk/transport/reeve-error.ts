@@ -10,9 +10,17 @@ import { StatusSchema } from '../../gen/google/rpc/status_pb.js';
 import { ErrorReason, type Refusal } from '../../gen/reeve/v1/error_reason_pb.js';
 import { durationToMs } from './time.js';
 
-/** A reason of proto/reeve/v1/error_reason.proto, or, for what no Reeve server said, the gRPC status by name. */
+/**
+ * A reason of proto/reeve/v1/error_reason.proto; for what no Reeve server said, the gRPC status by name; the SDK's own:
+ * UNREACHABLE (nobody was ever reached at the address, nothing was sent) and THREAD_FAILED (a worker without the thread
+ * that keeps its stream).
+ */
 export type ReeveErrorReason =
-  Exclude<keyof typeof ErrorReason, 'UNSPECIFIED'> | keyof typeof status | (string & Record<never, never>);
+  | Exclude<keyof typeof ErrorReason, 'UNSPECIFIED'>
+  | keyof typeof status
+  | 'UNREACHABLE'
+  | 'THREAD_FAILED'
+  | (string & Record<never, never>);
 
 export interface ReeveErrorFields {
   readonly reason: ReeveErrorReason;

@@ -16,6 +16,7 @@ import {
 } from '@bufbuild/protobuf';
 import {
   type ChannelCredentials,
+  type ChannelInterface,
   Client,
   type ClientDuplexStream,
   type ClientOptions,
@@ -25,8 +26,19 @@ import {
 } from '@grpc/grpc-js';
 import { toReeveError } from './reeve-error.js';
 
+/** What a connection with TLS needs, as plain values: they can be handed to a thread. */
+export interface TlsOptions {
+  /** Roots to trust, PEM. Default: those of Node. */
+  readonly ca?: string | Uint8Array | undefined;
+  /** The client's own certificate chain and key, PEM; both or neither. */
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+}
+
 export interface RpcOptions {
   /** Default: plain text. */
+  readonly tls?: TlsOptions | undefined;
+  /** Instead of `tls`: credentials of grpc-js, for what plain values cannot say. */
   readonly credentials?: ChannelCredentials | undefined;
   /** Sent with every call, `authorization` for example. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -45,7 +57,11 @@ export class RpcConnection {
   /** @param address `host:port`, or any other gRPC target. Connects with the first call. */
   constructor(address: string, options: RpcOptions) {
     for (const [name, value] of Object.entries(options.headers ?? {})) this.metadata.set(name, value);
-    this.client = new Client(address, options.credentials ?? grpcCredentials.createInsecure(), channelOptions);
+    this.client = new Client(address, options.credentials ?? credentialsOf(options.tls), channelOptions);
+  }
+
+  get channel(): ChannelInterface {
+    return this.client.getChannel();
   }
 
   unary<I extends DescMessage, O extends DescMessage>(
@@ -112,6 +128,11 @@ export class RpcConnection {
     );
   }
 
+  /** As `bidiEncoded`, and what comes is left encoded too. */
+  bidiBytes(method: DescMethodBiDiStreaming): ClientDuplexStream<Uint8Array, Uint8Array> {
+    return this.client.makeBidiStreamRequest(pathOf(method), asBuffer, (bytes) => bytes, this.metadata);
+  }
+
   /** Ends the connection once its calls have ended. */
   close(): void {
     this.client.close();
@@ -130,6 +151,15 @@ const channelOptions: ClientOptions = {
   'grpc.keepalive_timeout_ms': 10_000,
   'grpc.enable_retries': 0,
 };
+
+function credentialsOf(tls: TlsOptions | undefined): ChannelCredentials {
+  if (tls === undefined) return grpcCredentials.createInsecure();
+  return grpcCredentials.createSsl(pem(tls.ca), pem(tls.key), pem(tls.cert));
+}
+
+function pem(value: string | Uint8Array | undefined): Buffer | null {
+  return value === undefined ? null : Buffer.from(value);
+}
 
 function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;

@@ -21,10 +21,12 @@ import type { Outbox } from './outbox.js';
 import { instead } from './settlement-saying.js';
 import { CancelRequested, LeaseLost, type LeaseLossWord, lossWord } from './stop-reasons.js';
 
+type Receipt = MessageInitShape<typeof CancelReceiptSchema>;
+
 export interface BookListener {
   /** Runs its handler. */
   begin(held: HeldClaim): void;
-  receipts(receipts: MessageInitShape<typeof CancelReceiptSchema>[]): void;
+  receipts(receipts: Receipt[]): void;
   /** Claims that came too late to be begun: a drain is under way. */
   handBack(held: readonly HeldClaim[]): void;
   /** Fewer or more claims are held, or run. */
@@ -108,22 +110,32 @@ export class ClaimBook {
   }
 
   cancel(notices: readonly CancelNotice[]): void {
-    const receipts: MessageInitShape<typeof CancelReceiptSchema>[] = [];
+    // That they are delivered is said already: by the keeper of the stream, before they came here.
+    const again: Receipt[] = [];
     const toStop: [HeldClaim, CancelRequested][] = [];
     for (const { taskId, epoch, cancellationToken, reason, grace } of notices) {
       const held = this.claims.get(taskId);
       if (held === undefined || held.epoch !== epoch) continue;
       held.cancellationToken = cancellationToken;
-      receipts.push(receiptOf(held, ReceiptKind.DELIVERED));
-      if (held.acknowledged) receipts.push(receiptOf(held, ReceiptKind.ACKNOWLEDGED));
+      if (held.acknowledged) again.push(receiptOf(held, ReceiptKind.ACKNOWLEDGED));
       toStop.push([held, new CancelRequested(reason?.code ?? '', reason?.summary ?? '', durationToMs(grace))]);
     }
-    // Delivered before anybody can acknowledge.
-    if (receipts.length > 0) this.listener.receipts(receipts);
+    if (again.length > 0) this.listener.receipts(again);
     for (const [held, reason] of toStop) {
       this.tell({ type: 'cancel_requested', taskId: held.taskId, epoch: Number(held.epoch) });
       held.stop.stop(reason);
     }
+  }
+
+  /** Every receipt for the cancels of what is held. */
+  receiptsOwed(): Receipt[] {
+    const receipts: Receipt[] = [];
+    for (const held of this.claims.values()) {
+      if (held.cancellationToken === null) continue;
+      receipts.push(receiptOf(held, ReceiptKind.DELIVERED));
+      if (held.acknowledged) receipts.push(receiptOf(held, ReceiptKind.ACKNOWLEDGED));
+    }
+    return receipts;
   }
 
   loseAllOf(losses: readonly LeaseLoss[]): void {
@@ -250,7 +262,7 @@ export class ClaimBook {
 
 const ACCEPTED: Saying = { case: 'accepted', value: {} };
 
-function receiptOf(held: HeldClaim, kind: ReceiptKind): MessageInitShape<typeof CancelReceiptSchema> {
+function receiptOf(held: HeldClaim, kind: ReceiptKind): Receipt {
   const { taskId, generation, epoch, cancellationToken } = held;
   return { taskId, generation, epoch, cancellationToken: cancellationToken ?? '', kind };
 }

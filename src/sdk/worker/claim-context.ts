@@ -113,6 +113,8 @@ export class ClaimContext implements HandlerContext {
   }
 
   async #room(): Promise<void> {
+    const turn = this.#outbox.turn();
+    if (turn !== null) await turn;
     const room = this.#outbox.room();
     if (room !== null) await this.#held.stop.orStopped(room);
   }

@@ -4,7 +4,10 @@
 import type { JsonObject } from '../transport/json.js';
 import type { Claim } from './claim.js';
 
-/** All of it works destructured. What is said is numbered and sent in order; nothing waits for the network. */
+/**
+ * All of it works destructured. What is said is numbered and sent in order; nothing waits for the network. Awaiting it
+ * lets a handler that computes hear what came meanwhile, a cancel for example.
+ */
 export interface HandlerContext {
   /**
    * Aborts with CancelRequested, LeaseLost, DeadlineExceeded or Draining as its reason. Let that escape. A cancel is

@@ -34,6 +34,11 @@ export type WorkerNotice =
       readonly error: ReeveError;
     }
   | { readonly type: 'outputs_dropped'; readonly taskId: string; readonly epoch: number }
+  /**
+   * A handler computed for so long without a pause. The thread renewed the session meanwhile, up to its limit; nothing
+   * was heard and no claim was asked for.
+   */
+  | { readonly type: 'stalled'; readonly silentMs: number }
   /** The server is going; the worker will attach again elsewhere. */
   | { readonly type: 'server_draining'; readonly reconnectInMs: number }
   | { readonly type: 'draining'; readonly running: number }
@@ -49,13 +54,14 @@ export interface Settled {
 
 export type Tell = (notice: WorkerNotice) => void;
 
-export function teller(listener: ((notice: WorkerNotice) => void) | undefined): Tell {
+/** A listener whose throw is dropped: a broken log must not break the work. */
+export function listening<T>(listener: ((about: T) => void) | undefined): (about: T) => void {
   if (listener === undefined) return () => undefined;
-  return (notice) => {
+  return (about) => {
     try {
-      listener(notice);
+      listener(about);
     } catch {
-      // A broken log must not break the work.
+      // Nobody to tell it to.
     }
   };
 }

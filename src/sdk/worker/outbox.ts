@@ -11,8 +11,10 @@ export interface EventSink {
   /** False while the stream's buffer is full; `outbox.flush` is called when it has drained. */
   readonly writable: boolean;
   readonly maxFrameBytes: number;
-  nextFrameId(): number;
+  /** Without a frame id. */
   send(frame: Uint8Array): void;
+  /** Sent by somebody else if nothing is sent from here soon; null where nobody could. */
+  readonly sendIfSilent: ((frame: Uint8Array) => void) | null;
 }
 
 export interface OutboxLimits {
@@ -28,12 +30,18 @@ const shape: FrameShape = {
   itemField: WorkerEventsSchema.field.events.number,
 };
 
+/** A turn of this loop that has lasted so long, ms, is a handler that computes. */
+const LONG_TURN_MS = 50;
+
 export class Outbox {
   private readonly maxEvents: number;
   private readonly maxBytes: number;
   private sink: EventSink | null = null;
   private dirty: HeldClaim[] = [];
-  private scheduled = false;
+  /** When something was first said in this turn of the loop; null: nothing was. */
+  private turnBeganAt: number | null = null;
+  private flushedAt = 0;
+  private saidIfSilent = false;
   private unansweredEvents = 0;
   private unansweredBytes = 0;
   private waiting: (() => void)[] = [];
@@ -66,6 +74,33 @@ export class Outbox {
     return new Promise((resolve) => this.waiting.push(resolve));
   }
 
+  /**
+   * Null as a rule. While a handler has computed for long since the last turn of the loop: resolves after the next
+   * one, in which cancels and verdicts are heard.
+   */
+  turn(): Promise<void> | null {
+    const isLong = this.turnBeganAt !== null && performance.now() - this.turnBeganAt > LONG_TURN_MS;
+    return isLong ? new Promise((resolve) => setImmediate(resolve)) : null;
+  }
+
+  /** What is unsent, to whoever can send it while this loop computes; once per turn. */
+  sayIfSilent(): void {
+    const { sink } = this;
+    if (this.saidIfSilent || sink === null || sink.sendIfSilent === null) return;
+    this.saidIfSilent = true;
+    const items: Uint8Array[] = [];
+    let bytes = 0;
+    for (const { events, firstUnsent } of this.dirty) {
+      for (let index = firstUnsent; index < events.length; index += 1) {
+        const event = events[index]?.bytes;
+        if (event === undefined || bytes + sizeInFrame(event.length) > sink.maxFrameBytes) continue;
+        items.push(event);
+        bytes += sizeInFrame(event.length);
+      }
+    }
+    if (items.length > 0) sink.sendIfSilent(encodeFrame(shape, null, items));
+  }
+
   answered(held: HeldClaim, through: number): void {
     this.forget(held.answer(through));
   }
@@ -92,14 +127,15 @@ export class Outbox {
 
   /** Sends what there is, as far as the stream takes it. */
   flush(): void {
-    this.scheduled = false;
+    this.flushedAt = performance.now();
+    this.saidIfSilent = false;
     const { sink, dirty } = this;
     if (sink === null || dirty.length === 0) return;
     const maxBytes = Math.min(sink.maxFrameBytes, MAX_FRAME_BYTES);
     let items: Uint8Array[] = [];
     let bytes = 0;
     const send = () => {
-      if (items.length > 0) sink.send(encodeFrame(shape, sink.nextFrameId(), items));
+      if (items.length > 0) sink.send(encodeFrame(shape, null, items));
       items = [];
       bytes = 0;
     };
@@ -133,10 +169,18 @@ export class Outbox {
       held.dirty = true;
       this.dirty.push(held);
     }
-    if (this.scheduled) return;
-    this.scheduled = true;
-    // After the I/O of this turn, so that accepted, started and completed of a quick handler are one frame.
-    setImmediate(() => this.flush());
+    const now = performance.now();
+    if (this.turnBeganAt === null) {
+      this.turnBeganAt = this.flushedAt = now;
+      // After the I/O of this turn, so that accepted, started and completed of a quick handler are one frame.
+      setImmediate(() => {
+        this.turnBeganAt = null;
+        this.flush();
+      });
+    } else if (now - this.flushedAt > LONG_TURN_MS) {
+      // A thread can send while this loop computes; a stream of this loop's own keeps it until the turn ends.
+      this.flush();
+    }
   }
 
   private forget(events: readonly NumberedEvent[]): void {

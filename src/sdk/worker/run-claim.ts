@@ -26,6 +26,7 @@ export function runClaim(held: HeldClaim, handler: Handler<never> | undefined, s
     tell({ type: 'outputs_dropped', taskId: held.taskId, epoch: Number(held.epoch) }),
   );
   outbox.say(held, { case: 'started', value: {} });
+  outbox.sayIfSilent();
   book.handlerBegan(held);
   const returned = (value: unknown) => {
     context.end();

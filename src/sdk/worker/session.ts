@@ -8,16 +8,19 @@ import type { CancelReceiptSchema, ServerDrain, Welcome } from '../../gen/reeve/
 import { Backoff } from '../transport/backoff.js';
 import { fromRefusal, ReeveError } from '../transport/reeve-error.js';
 import { durationToMs } from '../transport/time.js';
-import { Attachment, type HelloInit, type WorkFrame } from './attachment.js';
 import type { ClaimBook } from './claim-book.js';
 import type { HeldClaim } from './held-claim.js';
-import type { OpenLink } from './link.js';
 import type { Tell } from './notices.js';
 import type { Outbox } from './outbox.js';
+import { SayAgain } from './say-again.js';
+import { Attachment, type HelloInit, type WorkFrame } from './stream/attachment.js';
+import type { FrameKind } from './stream/frame-glance.js';
+import type { Links } from './stream/link.js';
+import { THREAD_FAILED } from './stream/thread-links.js';
 import type { WorkTerms } from './work-terms.js';
 
 export interface SessionOptions {
-  readonly open: OpenLink;
+  readonly links: Links;
   /** Who is there; slots and re-attach are added here. */
   readonly hello: HelloInit;
   readonly book: ClaimBook;
@@ -37,6 +40,8 @@ const HOPELESS: ReadonlySet<status> = new Set([
 ]);
 /** For the server to answer what is outstanding after a half-close, ms. */
 const FLUSH_TIMEOUT_MS = 5_000;
+/** A cancel without its receipt is told again at the next attach, a claim not released ends with its session. */
+const MAX_REPEATS = 10;
 
 export class Session {
   /** Resolves with the first Welcome. */
@@ -49,8 +54,12 @@ export class Session {
   private current: Attachment | null = null;
   private welcomed = false;
   private everWelcomed = false;
+  private readonly sayAgain = new SayAgain({
+    events: { again: () => this.options.book.sayAgain(), maxTimes: Number.POSITIVE_INFINITY },
+    release: { again: () => this.releaseAgain(), maxTimes: MAX_REPEATS },
+    cancelReceipts: { again: () => this.receipts(this.options.book.receiptsOwed()), maxTimes: MAX_REPEATS },
+  });
   private slots: number;
-  private slotsSaid: number;
   private draining = false;
   private closing = false;
   private notBeforeMs = 0;
@@ -59,30 +68,33 @@ export class Session {
 
   constructor(private readonly options: SessionOptions) {
     this.slots = options.hello.slots ?? 0;
-    this.slotsSaid = this.slots;
     this.ready = new Promise((resolve) => (this.markReady = resolve));
   }
 
-  /** Resolves after `close`. @throws ReeveError when the server will not have this worker. */
+  /** Resolves after `close`. @throws ReeveError when the server will not have this worker; THREAD_FAILED. */
   async run(): Promise<void> {
-    while (!this.closing) {
-      const ending = await this.attachOnce();
-      if (this.closing) return;
-      const waitMs = this.afterEnd(ending);
-      this.options.tell({ type: 'detached', error: ending, retryInMs: waitMs });
-      await this.pause(waitMs);
+    try {
+      while (!this.closing) {
+        const ending = await this.attachOnce();
+        if (this.closing) return;
+        const waitMs = this.afterEnd(ending);
+        this.options.tell({ type: 'detached', error: ending, retryInMs: waitMs });
+        await this.pause(waitMs);
+      }
+    } finally {
+      await this.options.links.close();
     }
   }
 
   /** Absolute: how many claims to hold at once. */
   setSlots(slots: number): void {
     this.slots = slots;
-    this.saySlots();
+    this.current?.setSlots(slots);
   }
 
   receipts(receipts: MessageInitShape<typeof CancelReceiptSchema>[]): void {
     // Without a stream they are not missed: the cancel comes again after the re-attach.
-    if (this.welcomed) this.current?.say({ case: 'cancelReceipts', value: { receipts } });
+    if (this.welcomed && receipts.length > 0) this.current?.say({ case: 'cancelReceipts', value: { receipts } });
   }
 
   /** No more claims, in this and every later attachment. */
@@ -115,11 +127,11 @@ export class Session {
   }
 
   private attachOnce(): Promise<ReeveError> {
-    const { open, book, outbox, tell } = this.options;
+    const { links, outbox, tell } = this.options;
     const helloSentAtMs = Date.now();
-    const attachment: Attachment = new Attachment(open, this.hello(), {
+    const attachment: Attachment = new Attachment(links, this.hello(), {
       onWelcome: (welcome) => this.onWelcome(attachment, welcome, helloSentAtMs),
-      onWork: (frame) => this.onWork(frame),
+      onWork: (frame, about) => this.onWork(frame, about),
       onRenewed: (sentAtMs) => this.options.terms.renew(sentAtMs),
       onUnknownFrame: (frameId) => tell({ type: 'frame_refused', frameId, error: unsupported }),
       onDrain: () => outbox.flush(),
@@ -127,16 +139,15 @@ export class Session {
         this.welcomed = false;
         this.current = null;
         outbox.detach();
+        this.sayAgain.reset();
       },
-      held: () => [...book.held].map(({ taskId, epoch }) => ({ taskId, epoch })),
     });
     this.current = attachment;
     return attachment.ended;
   }
 
-  private hello(): HelloInit {
+  private hello(): HelloInit & { readonly slots: number } {
     const { hello, book } = this.options;
-    this.slotsSaid = this.slots;
     const base = { ...hello, slots: this.slots };
     if (this.identity === null) return base;
     const held = [...book.held].map(({ taskId, epoch, answeredThrough }) => ({
@@ -160,14 +171,13 @@ export class Session {
     outbox.attach(attachment);
     if (this.draining) {
       attachment.say({ case: 'drain', value: {} });
-      this.release([...book.held].filter(({ phase }) => phase === 'releasing'));
+      this.releaseAgain();
     }
-    this.saySlots();
     tell({ type: 'attached', sessionAlias: this.alias, attachment: Number(welcome.attachment), resumed });
     this.markReady();
   }
 
-  private onWork(frame: WorkFrame): void {
+  private onWork(frame: WorkFrame, about: FrameKind | null): void {
     const { book, tell } = this.options;
     switch (frame.case) {
       case 'claims':
@@ -184,10 +194,31 @@ export class Session {
         const { frameId, refusal } = frame.value;
         const error = refusal === undefined ? unsupported : fromRefusal(refusal);
         tell({ type: 'frame_refused', frameId: Number(frameId), error });
-        // It may have carried events. They are numbered, so saying them all again is safe.
-        if (error.retryable) setTimeout(() => book.sayAgain(), error.retryAfterMs ?? 250);
+        if (error.retryable) this.refusedForNow(about, error);
       }
     }
+  }
+
+  /** Everything of that kind is safe to say again: events are numbered, the rest may be repeated. */
+  private refusedForNow(about: FrameKind | null, error: ReeveError): void {
+    switch (about) {
+      case 'release':
+      case 'cancelReceipts':
+        this.sayAgain.refused(about, error);
+        return;
+      case 'events':
+      case null:
+        this.sayAgain.refused('events', error);
+        return;
+      default:
+        // Heartbeats come again by themselves; the others are not refused for now.
+        return;
+    }
+  }
+
+  private releaseAgain(): void {
+    const left = [...this.options.book.held].filter(({ phase }) => phase === 'releasing');
+    if (left.length > 0) this.release(left);
   }
 
   private onServerDrain({ reconnectAfter }: ServerDrain): void {
@@ -208,7 +239,7 @@ export class Session {
   /** What an ended stream means for the session; how long to wait before the next, ms. */
   private afterEnd(ending: ReeveError): number {
     const { book, reattaches, tell } = this.options;
-    if (!this.everWelcomed && HOPELESS.has(ending.code)) throw ending;
+    if (!this.everWelcomed && (HOPELESS.has(ending.code) || ending.reason === THREAD_FAILED)) throw ending;
     if (ending.reason === 'SESSION_GONE' || (!reattaches && this.identity !== null)) {
       this.identity = null;
       tell({ type: 'session_lost', claims: book.loseEverything('session_expired') });
@@ -217,12 +248,6 @@ export class Session {
     const drainLeftMs = this.notBeforeMs - performance.now();
     // A drain has spread its workers already.
     return ending.code === status.OK && drainLeftMs > -FLUSH_TIMEOUT_MS ? Math.max(0, drainLeftMs) : waitMs;
-  }
-
-  private saySlots(): void {
-    if (!this.welcomed || this.draining || this.slots === this.slotsSaid) return;
-    this.slotsSaid = this.slots;
-    this.current?.say({ case: 'slots', value: { slots: this.slots } });
   }
 
   private pause(ms: number): Promise<void> {

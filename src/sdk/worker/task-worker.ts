@@ -5,14 +5,13 @@
 
 import { ClaimBook } from './claim-book.js';
 import type { Handler } from './handler.js';
-import { grpcLinks, type OpenLink } from './link.js';
-import { type Tell, teller } from './notices.js';
+import { listening, type Tell } from './notices.js';
 import { Outbox } from './outbox.js';
 import { runClaim } from './run-claim.js';
 import { Session } from './session.js';
 import { Draining } from './stop-reasons.js';
 import { WorkTerms } from './work-terms.js';
-import { requireSlots, toHello, type WorkerOptions } from './worker-options.js';
+import { linksFor, requireSlots, toHello, type WorkerOptions } from './worker-options.js';
 
 export interface DrainOptions {
   /** How long handlers may finish, ms. Default: the worker's. */
@@ -46,11 +45,9 @@ export class TaskWorker {
   private drained: Promise<void> | null = null;
   private hurried = false;
 
-  /** @param open for tests, and for a stream in another thread. */
-  constructor(options: WorkerOptions<Record<string, never>>, open: OpenLink = grpcLinks(options.address, options)) {
+  constructor(options: WorkerOptions<Record<string, never>>) {
     const hello = toHello(options);
-    const { onSettled = () => undefined } = options;
-    this.tell = teller(options.onNotice);
+    this.tell = listening(options.onNotice);
     this.handlers = new Map(Object.entries(options.handlers));
     this.slots = this.slotsAsked = hello.slots ?? 0;
     this.drainGraceMs = options.drainGraceMs ?? 30_000;
@@ -67,10 +64,13 @@ export class TaskWorker {
         this.session.release(held);
       },
       changed: () => this.changed(),
-      settled: onSettled,
+      settled: listening(options.onSettled),
     });
     this.session = new Session({
-      open,
+      links: linksFor(options, {
+        held: () => [...this.book.held].map(({ taskId, epoch }) => ({ taskId, epoch })),
+        onStalled: (silentMs) => this.tell({ type: 'stalled', silentMs }),
+      }),
       hello,
       book: this.book,
       outbox: this.outbox,
@@ -93,6 +93,8 @@ export class TaskWorker {
   /** Resolves when the worker is attached for the first time. @throws ReeveError when the server will not have it. */
   async start(): Promise<void> {
     this.ended ??= this.session.run();
+    // Whoever waits for it hears of it; nobody having waited must not end the process.
+    this.ended.catch(() => undefined);
     await Promise.race([this.session.ready, this.ended]);
   }
 
@@ -128,6 +130,11 @@ export class TaskWorker {
     return this.drain({ graceMs: 0, answerMs: ANSWER_MS_OF_STOP });
   }
 
+  /** `await using worker = createWorker(…)`: drains. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.drain();
+  }
+
   private async leave(graceMs: number, answerMs: number): Promise<void> {
     const { book, outbox, session, tell } = this;
     book.draining = true;
@@ -144,6 +151,8 @@ export class TaskWorker {
     if (left.length > 0) session.release(left);
     await this.until(() => book.size === 0, answerMs);
     await session.close(answerMs);
+    // Its stream, and the thread that kept it, are gone when this resolves.
+    await this.ended?.catch(() => undefined);
     book.loseEverything('released');
     tell({ type: 'drained', released: left.length });
   }

@@ -5,10 +5,13 @@ import { hostname } from 'node:os';
 import { ExecutionTarget } from '../../gen/reeve/v1/task_pb.js';
 import type { RpcOptions } from '../transport/rpc.js';
 import { msToDuration } from '../transport/time.js';
-import type { HelloInit } from './attachment.js';
 import type { Handlers } from './handler.js';
 import type { Settled, WorkerNotice } from './notices.js';
 import type { OutboxLimits } from './outbox.js';
+import type { HelloInit } from './stream/attachment.js';
+import { LocalLinks } from './stream/local-links.js';
+import type { Links, LinksHost } from './stream/link.js';
+import { ThreadLinks } from './stream/thread-links.js';
 
 export type ExecutionTargetWord = Lowercase<Exclude<keyof typeof ExecutionTarget, 'UNSPECIFIED'>>;
 
@@ -35,6 +38,17 @@ export interface WorkerOptions<Kinds> extends RpcOptions, OutboxLimits {
   readonly ttlMs?: number;
   /** How long the session waits for a lost stream to come back, ms. 0: not at all. Default: the TTL. */
   readonly lingerMs?: number;
+  /**
+   * Where the session is renewed. `thread` (the default): in a thread, so that a handler which computes without a
+   * pause keeps its lease. `main`: on the main loop, which costs no thread, and a handler that computes for longer
+   * than the TTL loses its lease; also the default with `credentials`, which cannot be handed to a thread (`tls` can).
+   */
+  readonly renewal?: 'thread' | 'main';
+  /**
+   * How long the thread renews for a main loop that says nothing, ms; then the leases are lost, and the tasks go to
+   * somebody whose handlers are not wedged. 0: for ever. Default 300,000.
+   */
+  readonly wedgedAfterMs?: number;
   /** Signals on which `run` drains; a second one stops at once. Default: SIGTERM and SIGINT. */
   readonly signals?: readonly NodeJS.Signals[];
   /** How long a drain lets handlers finish before it asks them to stop, ms. Default 30,000. */
@@ -48,10 +62,24 @@ export interface WorkerOptions<Kinds> extends RpcOptions, OutboxLimits {
 }
 
 const MAX_SLOTS = 10_000;
+/** Longer than a computation without any pause should be, and short enough that a wedged handler is noticed. */
+const DEFAULT_WEDGED_AFTER_MS = 300_000;
 
 export function requireSlots(slots: number): number {
   if (Number.isInteger(slots) && slots >= 0 && slots <= MAX_SLOTS) return slots;
   throw new RangeError(`slots must be a whole number from 0 to ${MAX_SLOTS}, not ${slots}`);
+}
+
+/** The streams of a worker, where its options want them. @throws RangeError, TypeError. */
+export function linksFor(options: WorkerOptions<Record<string, never>>, host: LinksHost): Links {
+  const { address, credentials, tls, headers, lingerMs, wedgedAfterMs = DEFAULT_WEDGED_AFTER_MS } = options;
+  const { renewal = credentials === undefined ? 'thread' : 'main' } = options;
+  if (!(wedgedAfterMs >= 0)) throw new RangeError(`wedgedAfterMs must not be negative, not ${wedgedAfterMs}`);
+  if (renewal === 'main') return new LocalLinks(address, { tls, credentials, headers }, host);
+  if (credentials !== undefined) {
+    throw new TypeError('credentials cannot be handed to a thread: use `tls`, or `renewal: "main"`');
+  }
+  return new ThreadLinks({ address, tls, headers, wedgedAfterMs, reattaches: lingerMs !== 0 }, host);
 }
 
 /** @throws RangeError, TypeError for what the contract does not allow. */
