@@ -14,6 +14,7 @@ import { RefusalError, malformedField } from '../wire/refusal-error.js';
 import { pendingCancel, readReport, type ReportCommand, verdictMessage } from '../wire/report-codec.js';
 import { toDuration, toTimestamp } from '../wire/time-values.js';
 import type { CallContext } from './call.js';
+import { answeredInHistory } from './older-mark.js';
 import { valueOf } from './task-views.js';
 
 /** A stream that takes the session over while a report is judged is looked at again. */
@@ -69,7 +70,8 @@ export class Reports {
     const attachment = session?.attachment ?? null;
     // A session that is gone may have its lease still, until the reaper comes to it: its word is no longer taken.
     const speaker = session === null && before.lease?.epoch === epoch ? '' : sessionId;
-    const outcome = await this.dispatcher.unary.report(speaker, attachment, command, cause);
+    const answeredThrough = Math.max(command.answeredThrough, await this.olderMark(command, before));
+    const outcome = await this.dispatcher.unary.report(speaker, attachment, { ...command, answeredThrough }, cause);
     if (outcome.kind === 'refused') {
       if (outcome.refusal.reason === 'SESSION_GONE') return null;
       throw new RefusalError(outcome.refusal);
@@ -84,6 +86,13 @@ export class Reports {
     }
     const { judgedThrough, committedSequence, refused } = outcome;
     return verdictMessage({ taskId, epoch, judgedThrough, committedSequence, refused });
+  }
+
+  /** Of a claim that the record no longer knows: a worker that lost an answer may be that late. */
+  private async olderMark({ taskId, epoch, events }: ReportCommand, record: TaskRecord): Promise<number> {
+    const isKnown = record.lease?.epoch === epoch || record.endedLease?.epoch === epoch;
+    if (isKnown || epoch >= record.epoch || events.length === 0) return 0;
+    return answeredInHistory(this.authority, taskId, epoch);
   }
 
   private async receive({ taskId, epoch, receipts }: ReportCommand, session: SessionRow, cause: Cause): Promise<void> {

@@ -41,6 +41,8 @@ export interface AttachmentListener {
 
 /** For Hello to be answered, ms. */
 const WELCOME_TIMEOUT_MS = 15_000;
+/** Silence is noticed soon after its limit, and not at the next heartbeat: by then the session has expired. */
+const LOOKS_PER_INTERVAL = 4;
 /** Heartbeats whose answers are awaited; older ones no longer matter. */
 const MAX_UNANSWERED_HEARTBEATS = 16;
 
@@ -60,6 +62,7 @@ export class Attachment implements EventSink {
   private readonly heartbeats = new Map<number, number>();
   private heardAt = performance.now();
   private beatAt = performance.now();
+  private lookedAt = performance.now();
   private localEnding: ReeveError | null = null;
 
   constructor(
@@ -150,17 +153,23 @@ export class Attachment implements EventSink {
     const intervalMs = durationToMs(welcome.heartbeatInterval) ?? 10_000;
     const maxFrameBytes = welcome.limits?.maxFrameBytes ?? 0;
     if (maxFrameBytes > 0) this.maxFrameBytes = Math.min(MAX_FRAME_BYTES, maxFrameBytes);
-    this.beatAt = performance.now();
-    this.timer = setInterval(() => this.beat(intervalMs), intervalMs);
+    this.beatAt = this.lookedAt = performance.now();
+    this.timer = setInterval(() => this.look(intervalMs), intervalMs / LOOKS_PER_INTERVAL);
     this.listener.onWelcome(welcome);
   }
 
-  private beat(intervalMs: number): void {
+  private look(intervalMs: number): void {
     const now = performance.now();
-    const late = now - this.beatAt > 1.5 * intervalMs;
-    this.beatAt = now;
+    const late = now - this.lookedAt > intervalMs / 2;
+    this.lookedAt = now;
     // After a stall of this process what the server said is still in the socket: read it before judging.
     if (!late && now - this.heardAt > 2 * intervalMs) return this.give('the server has been silent for too long');
+    // A timer may come a little early.
+    if (now - this.beatAt > intervalMs - 1) this.beat(now);
+  }
+
+  private beat(now: number): void {
+    this.beatAt = now;
     const frameId = this.say({ case: 'heartbeat', value: { held: this.listener.held() } });
     this.heartbeats.set(frameId, Date.now());
     if (this.heartbeats.size <= MAX_UNANSWERED_HEARTBEATS) return;
