@@ -101,6 +101,11 @@ export class Dispatcher {
     this.sessions.streamEnded(session, sink);
   }
 
+  /** A stream that took no claims, because its worker did not read, does again. */
+  takesClaimsAgain(session: WorkSession, sink: WorkSink): void {
+    if (session.takesClaimsAgain(sink)) this.routes.wake();
+  }
+
   setSlots(session: WorkSession, slots: number): void {
     this.sessions.setSlots(session, slots);
   }

@@ -2,7 +2,7 @@
  * What a holder without a stream says of its claim, in one report: renewal, receipts, events, in that order, judged
  * exactly as on a stream (lifecycle.md section 7). Whoever calls has proved that it is the holder.
  */
-import type { Authority } from '../authority/authority.js';
+import type { Authority, Read } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import type { Cause } from '../kernel/cause.js';
 import { leaseLost } from '../kernel/decide.js';
@@ -10,6 +10,7 @@ import type { TaskRecord } from '../kernel/record.js';
 import type { Refusal } from '../kernel/refusal.js';
 import type { SessionRow } from '../store/commit-plan.js';
 import type { ClaimReport } from './dispatcher.js';
+import { answeredInHistory } from './older-mark.js';
 import type { UnarySessions } from './unary-sessions.js';
 
 export interface UnaryReport extends ClaimReport {
@@ -86,7 +87,11 @@ export class UnaryReports {
     if (refusal !== null) return { kind: 'refused', refusal };
     // A session that is gone may have its lease still, until the reaper comes to it: its word is no longer taken.
     const speaker = session === null && current ? '' : sessionId;
-    const outcome = await this.sessions.report(speaker, session?.attachment ?? null, report, cause);
+    const older = await this.olderMark(report, before);
+    if (!older.ok) return { kind: 'refused', refusal: older.refusal };
+    const answeredThrough = Math.max(report.answeredThrough, older.value);
+    const said = { ...report, answeredThrough };
+    const outcome = await this.sessions.report(speaker, session?.attachment ?? null, said, cause);
     if (outcome.kind === 'refused') return outcome.refusal.reason === 'SESSION_GONE' ? 'attached_anew' : outcome;
     const lost = outcome.refused.find((refused) => refused.refusal.reason === 'LEASE_LOST');
     // Not when something before it was judged: that verdict has to reach the caller, and tells the loss as well.
@@ -96,6 +101,13 @@ export class UnaryReports {
     if (session !== null || events.length > 0) return outcome;
     const read = await this.authority.get(taskId);
     return { kind: 'refused', refusal: read.ok ? leaseLost(read.value) : read.refusal };
+  }
+
+  /** Of a claim that the record no longer knows: a worker that lost an answer may be that late. */
+  private async olderMark({ taskId, epoch, events }: UnaryReport, record: TaskRecord): Promise<Read<number>> {
+    const isKnown = record.lease?.epoch === epoch || record.endedLease?.epoch === epoch;
+    if (isKnown || epoch >= record.epoch || events.length === 0) return { ok: true, value: 0 };
+    return answeredInHistory(this.authority, taskId, epoch);
   }
 
   private async receive(

@@ -45,7 +45,7 @@ export class WorkSession {
   /** Epoch ms beyond which it does not wait to be attached again; null while it has its stream. */
   lingersUntil: number | null = null;
   private sink: WorkSink | null = null;
-  /** The stream took no claims: it gets no more, until another takes its place. */
+  /** The stream took no claims: it gets no more until it says that it does again, or another takes its place. */
   private broken = false;
   private slots = 0;
   private reserved = 0;
@@ -104,6 +104,14 @@ export class WorkSession {
   close(why: 'superseded' | 'session_gone' | 'draining'): void {
     this.sink?.close(why);
     this.sink = null;
+  }
+
+  /** The worker has caught up with what was sent on this stream. False when the stream is not the session's. */
+  takesClaimsAgain(sink: WorkSink): boolean {
+    if (this.sink !== sink) return false;
+    this.broken = false;
+    this.pool.offer(this);
+    return true;
   }
 
   /** Absolute: how many claims the session wants to hold at once. */

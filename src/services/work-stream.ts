@@ -67,6 +67,8 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
   private outstanding = 0;
   private outstandingBytes = 0;
   private paused = false;
+  /** Claims went back because the worker does not read; it gets more when it has. */
+  private tookNoClaims = false;
   private flushing = false;
   private saidEverything = false;
   private over = false;
@@ -115,7 +117,10 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
   }
 
   claims(claims: readonly DeliveredClaim[]): boolean {
-    return !this.over && this.outbox.addClaims(claims);
+    if (this.over) return false;
+    const taken = this.outbox.addClaims(claims);
+    if (!taken) this.tookNoClaims = true;
+    return taken;
   }
 
   cancels(notices: readonly CancelNotice[]): boolean {
@@ -313,6 +318,7 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
     if (this.over) return;
     this.outbox.flush();
     this.resumeIfRoom();
+    this.takeClaimsIfRead();
     if (this.saidEverything) this.endIfDone();
   }
 
@@ -330,6 +336,12 @@ export class WorkStream implements StreamListener<typeof WorkRequestSchema>, Wor
     if (!this.paused || this.isFull()) return;
     this.paused = false;
     this.call.resume();
+  }
+
+  private takeClaimsIfRead(): void {
+    if (!this.tookNoClaims || this.outbox.isBehind || this.session === null) return;
+    this.tookNoClaims = false;
+    this.context.dispatcher.takesClaimsAgain(this.session, this);
   }
 
   private endIfDone(): void {

@@ -103,6 +103,18 @@ describe('a claim that could not be sent', () => {
     expect(again.sink.claimedIds).toEqual([admission.taskId]);
   });
 
+  it('because its worker did not read is its last only until the worker has caught up', async () => {
+    const { world, worker } = await worldWithWorker();
+    worker.sink.open = false;
+    const { admission } = await world.admit('k');
+    await world.settle();
+    expect([worker.session.credit, worker.sink.claimed]).toEqual([0, []]);
+    worker.sink.open = true;
+    world.dispatcher.takesClaimsAgain(worker.session, worker.sink);
+    await world.settle();
+    expect(worker.sink.claimedIds).toEqual([admission.taskId]);
+  });
+
   it('because its session lingers without a stream is handed back too', async () => {
     const { world, worker } = await worldWithWorker();
     const held = world.probe.hold();

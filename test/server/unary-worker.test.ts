@@ -266,3 +266,22 @@ it('a lease that is not renewed is lost: the task goes to another', async () => 
   expect(next.lease?.epoch).toBe(2n);
   await short.close();
 });
+
+it('words that were judged are answered as that, however many claims ago it was', async () => {
+  const { taskId, report: first } = await claimed();
+  const words = numbered([accepted, started, { case: 'suspended', value: {} }]);
+  expect((await first({ events: words })).verdict).toMatchObject({ judgedThrough: 3n, rejected: [] });
+  for (let epoch = 2n; epoch <= 3n; epoch++) {
+    await fixture.client.unary(tasks.resume, { taskId, idempotencyKey: freshKey('resume') });
+    const { lease } = await claimOf(taskId);
+    if (lease === undefined) throw new Error('a claim without its lease');
+    const proof = { taskId, generation: 1, epoch, leaseToken: lease.leaseToken };
+    if (epoch === 2n) await report({ ...proof, events: words });
+  }
+  // Its answer was lost, and it says its last words once more.
+  const again = await first({ events: words, answeredThrough: 2n });
+  expect(again.verdict).toMatchObject({ judgedThrough: 3n, rejected: [] });
+  const { diagnostics } = await fixture.client.unary(tasks.listEvents, { taskId, includeDiagnostics: true });
+  expect(diagnostics).toEqual([]);
+  expect(await refusal(first({ events: numbered([completed], 4) }))).toMatchObject({ reason: 'LEASE_LOST' });
+});

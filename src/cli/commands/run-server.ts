@@ -14,6 +14,8 @@ import { UsageError } from '../usage-error.js';
 import type { ServerFlags } from './server-options.js';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+/** After a stop. A peer that went away without a word never closes its end, and its socket would keep the process. */
+const END_ANYWAY_MS = 100;
 
 /** Resolves when the server has stopped. Throws UsageError for a configuration that does not work. */
 export async function runServer(
@@ -43,6 +45,8 @@ export async function runServer(
     if (!(error instanceof StopError)) throw error;
     terminal.note(`reeve: ${error.message}`);
     return EXIT.failed;
+  } finally {
+    setTimeout(() => process.exit(), END_ANYWAY_MS).unref();
   }
 }
 

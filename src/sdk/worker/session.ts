@@ -38,6 +38,8 @@ const HOPELESS: ReadonlySet<status> = new Set([
   status.UNIMPLEMENTED,
   status.INVALID_ARGUMENT,
 ]);
+/** Tries to attach again within the TTL that a restarted server gives, whatever the back-off has come to. */
+const WAITS_PER_TTL = 4;
 /** For the server to answer what is outstanding after a half-close, ms. */
 const FLUSH_TIMEOUT_MS = 5_000;
 /** A cancel without its receipt is told again at the next attach, a claim not released ends with its session. */
@@ -244,10 +246,17 @@ export class Session {
       this.identity = null;
       tell({ type: 'session_lost', claims: book.loseEverything('session_expired') });
     }
-    const waitMs = this.backoff.next(ending.retryAfterMs);
+    const { retryAfterMs = 0 } = ending;
+    const waitMs = Math.min(this.backoff.next(retryAfterMs), retryAfterMs + this.longestWaitMs());
     const drainLeftMs = this.notBeforeMs - performance.now();
     // A drain has spread its workers already.
     return ending.code === status.OK && drainLeftMs > -FLUSH_TIMEOUT_MS ? Math.max(0, drainLeftMs) : waitMs;
+  }
+
+  /** A server that comes back keeps a session for one TTL: who waits longer than a part of it loses what it holds. */
+  private longestWaitMs(): number {
+    if (this.identity === null) return Number.POSITIVE_INFINITY;
+    return (this.options.terms.ttlMs / WAITS_PER_TTL) * (0.5 + Math.random() / 2);
   }
 
   private pause(ms: number): Promise<void> {

@@ -26,6 +26,8 @@ type Incoming<Case> = Extract<WorkResponse['frame'], { case: Case }>['value'];
 
 /** For Hello to be answered, ms. */
 const WELCOME_TIMEOUT_MS = 15_000;
+/** Silence is noticed soon after its limit, and not at the next heartbeat: by then the session has expired. */
+const LOOKS_PER_INTERVAL = 4;
 /** Heartbeats whose answers are awaited; older ones no longer matter. */
 const MAX_UNANSWERED_HEARTBEATS = 16;
 /** Frames whose kind is remembered for their rejection, the latest. */
@@ -46,6 +48,7 @@ export class StreamKeeper {
   private readonly heartbeats = new Map<number, number>();
   private heardAt = performance.now();
   private beatAt = performance.now();
+  private lookedAt = performance.now();
   private ifSilent: Uint8Array | null = null;
   private slotsSaid: number;
   private welcomed = false;
@@ -177,15 +180,15 @@ export class StreamKeeper {
     clearTimeout(this.timer);
     const intervalMs = durationToMs(heartbeatInterval) ?? 10_000;
     this.welcomed = true;
-    this.beatAt = performance.now();
-    this.timer = setInterval(() => this.beat(intervalMs), intervalMs);
+    this.beatAt = this.lookedAt = performance.now();
+    this.timer = setInterval(() => this.lookAt(intervalMs), intervalMs / LOOKS_PER_INTERVAL);
     this.saySlots();
   }
 
-  private beat(intervalMs: number): void {
+  private lookAt(intervalMs: number): void {
     const now = performance.now();
-    const late = now - this.beatAt > 1.5 * intervalMs;
-    this.beatAt = now;
+    const late = now - this.lookedAt > intervalMs / 2;
+    this.lookedAt = now;
     if (this.wedgedAfterMs > 0 && this.loop.silentMs > this.wedgedAfterMs) {
       // Not asked, the server owes no answer.
       this.heardAt = now;
@@ -193,6 +196,12 @@ export class StreamKeeper {
     }
     // After a stall of this process what the server said is still in the socket: read it before judging.
     if (!late && now - this.heardAt > 2 * intervalMs) return this.give('the server has been silent for too long');
+    // A timer may come a little early.
+    if (now - this.beatAt > intervalMs - 1) this.beat(now);
+  }
+
+  private beat(now: number): void {
+    this.beatAt = now;
     this.say({ case: 'heartbeat', value: { held: [...this.loop.held()] } });
     this.heartbeats.set(this.frameId, Date.now());
     if (this.heartbeats.size <= MAX_UNANSWERED_HEARTBEATS) return;
