@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { historyPage } from '../history-page.js';
-import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
+import { assertWellFormed, sessionIdOf, taskIdOf } from '../plan-shape.js';
 import { sessionAfter } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -39,12 +39,16 @@ class MemoryStore implements TaskStore {
   async commit(batch: CommitBatch): Promise<readonly PlanVerdict[]> {
     assertWellFormed(batch);
     this.assertOpen();
-    return batch.plans.map((plan) => checkPlan(this.tables, plan) ?? this.write(plan));
+    const changed = new Set<string>();
+    return batch.plans.map((plan) => checkPlan(this.tables, plan, changed) ?? this.write(plan, changed));
   }
 
-  private write(plan: CommitPlan): PlanVerdict {
+  private write(plan: CommitPlan, changed: Set<string>): PlanVerdict {
     const { tables } = this;
-    const firstSequences = plan.records.map((write) => tables.write(write));
+    const firstSequences = plan.records.map((write) => {
+      changed.add(taskIdOf(write));
+      return tables.write(write);
+    });
     for (const write of plan.sessions) {
       const after = sessionAfter(tables.sessions.get(sessionIdOf(write)) ?? null, write);
       if (after !== null) tables.sessions.set(after.sessionId, deepFreeze(after));

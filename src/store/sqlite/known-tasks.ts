@@ -8,6 +8,8 @@ import type { Database, Statement } from 'better-sqlite3';
 export interface KnownTask {
   readonly order: number;
   version: number;
+  /** The batch that wrote this version, as the writer counts them; 0: one that is not known any more. */
+  writtenIn: number;
 }
 
 const HALF_CAPACITY = 50_000;
@@ -15,6 +17,8 @@ const HALF_CAPACITY = 50_000;
 export class KnownTasks {
   private young = new Map<string, KnownTask>();
   private old = new Map<string, KnownTask>();
+  /** Counts the batches of this process. */
+  batch = 0;
   private readonly select: Statement<[string], [number, number]>;
 
   constructor(
@@ -30,7 +34,7 @@ export class KnownTasks {
     const known = this.young.get(taskId) ?? this.old.get(taskId);
     if (known !== undefined) return known;
     const row = this.select.get(taskId);
-    return row === undefined ? null : this.remember(taskId, { order: row[0], version: row[1] });
+    return row === undefined ? null : this.remember(taskId, { order: row[0], version: row[1], writtenIn: 0 });
   }
 
   remember(taskId: string, task: KnownTask): KnownTask {

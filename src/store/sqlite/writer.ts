@@ -48,6 +48,7 @@ export class Writer {
   commit(message: BatchMessage): BatchReply {
     const lost: [number, Lost][] = [];
     let firstSequence: number;
+    this.tasks.batch += 1;
     try {
       this.statements.begin.run();
       firstSequence = this.counters.nextSequence;
@@ -119,7 +120,7 @@ export class Writer {
     counters.nextOrder = order + 1;
     statements.insertAdmission.run(order, row.admission);
     this.appendHistory(order, events, row);
-    this.tasks.remember(taskId, { order, version: events });
+    this.tasks.remember(taskId, { order, version: events, writtenIn: this.tasks.batch });
     return null;
   }
 
@@ -133,6 +134,7 @@ export class Writer {
         .changes === 1;
     if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
     task.version = version;
+    task.writtenIn = this.tasks.batch;
     this.appendHistory(task.order, version, row);
     return null;
   }
