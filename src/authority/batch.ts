@@ -90,7 +90,8 @@ export class Batch {
         this.reordered = true;
       }
     }
-    reader.readsRecord({ taskId, version: record.lastEvent });
+    const changed = unit !== undefined && unit.draft.events.length > 0;
+    reader.readsRecord({ taskId, version: record.lastEvent, ...(changed ? { ofBatch: true } : {}) });
     return record;
   }
 

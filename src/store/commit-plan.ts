@@ -35,6 +35,11 @@ export interface RecordRead {
   readonly taskId: string;
   /** The number of the last event the decision saw. */
   readonly version: number;
+  /**
+   * Set when a plan before it in the batch is to leave that version: it then holds only if that plan was written. The
+   * number alone could be that of another writer's event.
+   */
+  readonly ofBatch?: true;
 }
 
 /** Holds while the session is not gone and is attached as the decision saw it. */

@@ -86,6 +86,25 @@ describe('the completion of a parent that is on its way to the store', () => {
   });
 });
 
+describe('what rests on another decision of its batch', () => {
+  it('is lost with it: another version of the same number is not the one that was read', async () => {
+    const world = await World.open({ dispatcher: null });
+    const other = await world.replica({ dispatcher: null });
+    const parent = await world.admit('parent');
+    const held = other.probe.hold();
+    const admitting = other.submit('child', { policy: { parent: under(parent) } });
+    // It is about to note its first child as event 2, and the child rests on that.
+    await held;
+    const hold = { kind: 'suspend', lease: null, cause: causeOf('operator') } as const;
+    expect(await world.apply({ taskId: idOf(parent), intent: hold })).toMatchObject({ after: { lastEvent: 2 } });
+    other.probe.release();
+    const child = await admitting;
+    expect(await world.stored(idOf(parent))).toMatchObject({ status: 'suspended', hasChildren: true });
+    await world.cancel(idOf(parent));
+    expect(child.kind === 'created' && (await world.stored(idOf(child.record))).status).toBe('cancelled');
+  });
+});
+
 describe('a worker of a parent whose batch has been read by a child', () => {
   it('keeps the order of its words: what waits for the next batch comes before what came later', async () => {
     const world = await World.open({ timers: 'stopped' });

@@ -71,10 +71,10 @@ const update = fc.tuple(few, age, few, fc.boolean()).map(([task, back, session, 
   return null;
 });
 
-const recordRead = fc.tuple(few, fc.integer({ min: 1, max: 3 })).map(
-  ([task, version]): Part =>
+const recordRead = fc.tuple(few, fc.integer({ min: 1, max: 3 }), fc.boolean()).map(
+  ([task, version, ofBatch]): Part =>
     (run) =>
-      planOf({ recordReads: [{ taskId: taskOf(run, task), version }] }),
+      planOf({ recordReads: [{ taskId: taskOf(run, task), version, ...(ofBatch ? { ofBatch } : {}) }] }),
 );
 
 const sessionRead = fc.tuple(few, fc.integer({ min: 1, max: 2 }), fc.constantFrom('live', 'not_gone')).map(

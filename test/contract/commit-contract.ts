@@ -1,7 +1,7 @@
 // What a commit promises: one verdict per plan, in order, all or nothing per plan, and sequences without gaps.
 
 import { expect, it } from 'vitest';
-import type { LedgerEntry } from '../../src/store/commit-plan.js';
+import type { CommitPlan, LedgerEntry } from '../../src/store/commit-plan.js';
 import { cancelled, changed, claimed, completed, joined, planOf, submitted } from './sample-plans.js';
 import {
   type StoreSource,
@@ -147,6 +147,25 @@ export function commitContract(store: StoreSource): void {
     expect(await store().findLedgerEntry('old', 'cancel-1')).toEqual(entry);
     expect(await store().findLedgerEntry('old', 'cancel-2')).toBeNull();
     expect(await store().findLedgerEntry('nobody', 'cancel-1')).toBeNull();
+  });
+
+  it('holds what a plan rests on in its own batch only where that was written, whatever number the version has', async () => {
+    const before = await committedOne(store(), submitted({ taskId: 'old' }));
+    const change = claimed(before);
+    const rests = (): CommitPlan => planOf({ recordReads: [{ taskId: 'old', version: 2, ofBatch: true }] });
+    const resting = joined(submitted({ taskId: 'child' }).plan, rests());
+    expect(kindsOf(await commit(store(), change.plan, resting))).toEqual(['committed', 'committed']);
+    // Version 2 stands, but this batch has not written it; nor can it.
+    const lost = { kind: 'conflict', subject: 'record', id: 'old' };
+    expect(await commit(store(), rests())).toEqual([lost]);
+    expect(await commit(store(), cancelled(before).plan, rests())).toEqual([lost, lost]);
+    // What the batch admits can be rested on too.
+    const fresh = planOf({ recordReads: [{ taskId: 'fresh', version: 1, ofBatch: true }] });
+    expect(kindsOf(await commit(store(), submitted({ taskId: 'fresh' }).plan, fresh))).toEqual([
+      'committed',
+      'committed',
+    ]);
+    expect(kindsOf(await commit(store(), fresh))).toEqual(['conflict']);
   });
 
   it('lets what was done before answer first: ledger, then key, then versions', async () => {

@@ -20,6 +20,8 @@ export class Invariants {
   private revisions = 1;
   private epoch = 0;
   private attempts = 0;
+  /** The last word of the worker in this epoch, by its own number. */
+  private workerSeq = 0;
   private aep = 'submitted';
   private owner: OwnerEnd = 'never_claimed';
   private request: TaskEvent | null = null;
@@ -75,6 +77,10 @@ export class Invariants {
     assert.equal(event.number, this.events);
     if (isFact(event.type)) this.revisions += 1;
     assert.equal(event.revision, isFact(event.type) ? this.revisions : null);
+    if (event.type === 'reeve.task.claimed') this.workerSeq = 0;
+    if (event.workerSeq === null) return;
+    assert.ok(event.workerSeq > this.workerSeq, 'a word of the worker is applied once, in its order');
+    this.workerSeq = event.workerSeq;
   }
 
   private newGeneration(event: TaskEvent, before: TaskRecord): void {
@@ -99,7 +105,8 @@ export class Invariants {
     const leaves = event.from === 'running';
     if (!leaves) return;
     const byHolder =
-      did.kind === 'report' || ('lease' in did.intent && did.intent.lease !== null && did.intent.kind !== 'hand_back');
+      did.kind === 'report' ||
+      (did.kind === 'intent' && 'lease' in did.intent && did.intent.lease !== null && did.intent.kind !== 'hand_back');
     this.owner = byHolder ? 'stopped_itself' : 'lost';
     const released = did.kind === 'intent' && did.intent.kind === 'release';
     const unaccepted = before.lease?.acceptedAt === null;
@@ -128,6 +135,8 @@ export class Invariants {
     }
     if (this.request === null || event.to === null) return;
     assert.ok(isTerminal(event.to) && event.to !== 'skipped', `${event.to} after a cancel request`);
+    // With its parent it ends as its parent did, whatever was asked of it alone.
+    if (did.kind === 'family') return;
     if (after.policy.cancellationPolicy === 'FENCED') {
       assert.ok(event.to === 'completed' || event.to === 'cancelled', `${event.to} behind the fence`);
       if (event.to === 'completed') {
@@ -177,6 +186,7 @@ export class Invariants {
 /** C5: what names a lease changes nothing unless it is the one in force. */
 function rightful({ before, did }: Happened): void {
   const { lease } = before;
+  if (did.kind === 'family') return;
   if (did.kind === 'report') {
     assert.equal(did.report.generation, before.generation, 'an old generation was heard');
     assert.equal(did.report.epoch, lease?.epoch, 'an old epoch was heard');

@@ -77,10 +77,14 @@ export interface Happened {
   readonly after: TaskRecord;
   readonly events: readonly TaskEvent[];
   readonly now: number;
-  readonly did:
-    | { readonly kind: 'intent'; readonly intent: Intent; readonly guards: Guards; readonly verdict: Verdict }
-    | { readonly kind: 'report'; readonly report: WorkerReport; readonly answer: ReportAnswer };
+  readonly did: Did;
 }
+
+export type Did =
+  | { readonly kind: 'intent'; readonly intent: Intent; readonly guards: Guards; readonly verdict: Verdict }
+  | { readonly kind: 'report'; readonly report: WorkerReport; readonly answer: ReportAnswer }
+  /** Nobody asked it of this task: its parent or a task that it waits for became something, or follows from now on. */
+  | { readonly kind: 'family' };
 
 export class Walk {
   record: TaskRecord;

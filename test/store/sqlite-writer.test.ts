@@ -97,7 +97,7 @@ describe('the writer', () => {
     commit(...steps);
     for (const round of [1, 2]) {
       for (const [at, { record }] of steps.entries()) {
-        expect([round, known.get(record.admission.taskId)]).toEqual([round, { order: at + 1, version: 1 }]);
+        expect([round, known.get(record.admission.taskId)]).toMatchObject([round, { order: at + 1, version: 1 }]);
       }
     }
     expect(known.get('nobody')).toBeNull();

@@ -1,6 +1,6 @@
 /**
  * The check phase of the memory store, in the order of answers that sqlite/plan-check.ts documents: keys first, then
- * records, families, permits and sessions. It writes nothing.
+ * records, families, permits and sessions. It writes nothing. `changed`: the tasks that the batch has written so far.
  */
 import type { CommitPlan, PlanVerdict } from '../commit-plan.js';
 import { brokenLink, isNeeded } from '../family-guards.js';
@@ -12,11 +12,11 @@ import type { MemoryTables } from './memory-tables.js';
 
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
 
-export function checkPlan(tables: MemoryTables, plan: CommitPlan): Lost | null {
+export function checkPlan(tables: MemoryTables, plan: CommitPlan, changed: ReadonlySet<string>): Lost | null {
   return (
     ledger(tables, plan) ??
     keys(tables, plan) ??
-    records(tables, plan) ??
+    records(tables, plan, changed) ??
     families(tables, plan) ??
     permits(tables, plan) ??
     purge(tables, plan) ??
@@ -49,7 +49,7 @@ function keys(tables: MemoryTables, { records: writes }: CommitPlan): Lost | nul
   return null;
 }
 
-function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
+function records(tables: MemoryTables, plan: CommitPlan, changed: ReadonlySet<string>): Lost | null {
   const holds = (taskId: string, version: number): boolean => tables.tasks.get(taskId)?.record.lastEvent === version;
   for (const write of plan.records) {
     if (write.kind === 'update' && !holds(write.taskId, write.baseVersion)) {
@@ -59,8 +59,9 @@ function records(tables: MemoryTables, plan: CommitPlan): Lost | null {
   if (plan.purge !== undefined && !holds(plan.purge.taskId, plan.purge.version)) {
     return { kind: 'conflict', subject: 'record', id: plan.purge.taskId };
   }
-  for (const { taskId, version } of plan.recordReads) {
-    if (!holds(taskId, version)) return { kind: 'conflict', subject: 'record', id: taskId };
+  for (const { taskId, version, ofBatch } of plan.recordReads) {
+    const stands = holds(taskId, version) && (ofBatch !== true || changed.has(taskId));
+    if (!stands) return { kind: 'conflict', subject: 'record', id: taskId };
   }
   return null;
 }

@@ -19,7 +19,7 @@ import {
   permitWritesOf,
 } from '../permit-rows.js';
 import type { PermitPlace } from '../permit-rules.js';
-import { assertWellFormed, sessionIdOf } from '../plan-shape.js';
+import { assertWellFormed, sessionIdOf, taskIdOf } from '../plan-shape.js';
 import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import { sessionAfter } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
@@ -64,13 +64,20 @@ class MemoryStore implements TaskStore {
   async commit(batch: CommitBatch): Promise<readonly PlanVerdict[]> {
     assertWellFormed(batch);
     this.assertOpen();
-    return batch.plans.map((plan) => checkPlan(this.tables, plan) ?? this.write(plan));
+    const changed = new Set<string>();
+    return batch.plans.map((plan) => checkPlan(this.tables, plan, changed) ?? this.write(plan, changed));
   }
 
-  private write(plan: CommitPlan): PlanVerdict {
+  private write(plan: CommitPlan, changed: Set<string>): PlanVerdict {
     const { tables } = this;
-    const written = plan.records.map((write) => tables.write(write));
-    for (const repair of plan.repairs ?? []) written.push(tables.repair(repair));
+    const written = plan.records.map((write) => {
+      changed.add(taskIdOf(write));
+      return tables.write(write);
+    });
+    for (const repair of plan.repairs ?? []) {
+      changed.add(repair.taskId);
+      written.push(tables.repair(repair));
+    }
     for (const write of plan.sessions) {
       const after = sessionAfter(tables.sessions.get(sessionIdOf(write)) ?? null, write);
       if (after !== null) tables.sessions.set(after.sessionId, deepFreeze(after));

@@ -11,6 +11,8 @@ export interface KnownTask {
   version: number;
   /** Null: the task has none yet. Undefined: not looked up. */
   link?: Link | null;
+  /** The batch that wrote this version, as the writer counts them; 0: one that is not known any more. */
+  writtenIn: number;
 }
 
 const HALF_CAPACITY = 50_000;
@@ -18,6 +20,8 @@ const HALF_CAPACITY = 50_000;
 export class KnownTasks {
   private young = new Map<string, KnownTask>();
   private old = new Map<string, KnownTask>();
+  /** Counts the batches of this process. */
+  batch = 0;
   private readonly select: Statement<[string], [number, number]>;
 
   constructor(
@@ -33,7 +37,7 @@ export class KnownTasks {
     const known = this.young.get(taskId) ?? this.old.get(taskId);
     if (known !== undefined) return known;
     const row = this.select.get(taskId);
-    return row === undefined ? null : this.remember(taskId, { order: row[0], version: row[1] });
+    return row === undefined ? null : this.remember(taskId, { order: row[0], version: row[1], writtenIn: 0 });
   }
 
   remember(taskId: string, task: KnownTask): KnownTask {

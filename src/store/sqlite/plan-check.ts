@@ -66,7 +66,7 @@ export class PlanCheck {
       const task = this.tasks.get(taskId);
       if (task === null) {
         if (writes.some((write) => write.kind === 'insert' && write.taskId === taskId)) continue;
-        return { kind: 'conflict', subject: 'record', id: taskId };
+        return recordConflict(taskId);
       }
       const entry = this.ledgerEntry.get(task.order, intentKey);
       if (entry === undefined) continue;
@@ -96,8 +96,8 @@ export class PlanCheck {
     const purge = rare?.purge ?? null;
     const moved = purge === null ? null : this.version(purge.taskId, purge.version);
     if (moved !== null) return moved;
-    for (const { taskId, version } of rare?.recordReads ?? []) {
-      const lost = this.version(taskId, version);
+    for (const { taskId, version, ofBatch } of rare?.recordReads ?? []) {
+      const lost = ofBatch === true && !this.changed(taskId) ? recordConflict(taskId) : this.version(taskId, version);
       if (lost !== null) return lost;
     }
     return null;
@@ -129,7 +129,12 @@ export class PlanCheck {
   }
 
   version(taskId: string, version: number): Lost | null {
-    return this.tasks.get(taskId)?.version === version ? null : { kind: 'conflict', subject: 'record', id: taskId };
+    return this.tasks.get(taskId)?.version === version ? null : recordConflict(taskId);
+  }
+
+  /** Whether a plan of the batch in hand has written it. */
+  private changed(taskId: string): boolean {
+    return this.tasks.get(taskId)?.writtenIn === this.tasks.batch;
   }
 
   sessionReads({ sessionReads }: RowPlan): Lost | null {
@@ -161,6 +166,10 @@ export class PlanCheck {
     if (taskId === undefined) return null;
     return taskId === null ? { kind: 'damaged', detail: KEY_WITHOUT_TASK } : { kind: 'duplicate', taskId };
   }
+}
+
+function recordConflict(id: string): Lost {
+  return { kind: 'conflict', subject: 'record', id };
 }
 
 function sessionConflict(id: string): Lost {

@@ -42,7 +42,7 @@ export class Repairs {
     statements.updateTask.run(version, routeId, readyOrder, nextDueAt, leaseSession, purgeAt, record, order);
     if (rederive !== null) this.rederive(order, rederive);
     // The link of its last commit is looked up: what is known of it may be of another history.
-    return this.tasks.remember(taskId, { order, version });
+    return this.tasks.remember(taskId, { order, version, writtenIn: this.tasks.batch });
   }
 
   private redact(order: Order, eventNumber: number): void {

@@ -70,6 +70,7 @@ export class Writer {
   commit(message: BatchMessage): BatchReply {
     return this.inTransaction(() => {
       this.links = '';
+      this.tasks.batch += 1;
       const lost: [number, Lost][] = [];
       const ready: [number, TaskReady[]][] = [];
       const firstSequence = this.counters.nextSequence;
@@ -145,7 +146,7 @@ export class Writer {
     }
     counters.nextOrder = order + 1;
     statements.insertAdmission.run(order, row.admission);
-    const task = this.tasks.remember(taskId, { order, version: events, link: null });
+    const task = this.tasks.remember(taskId, { order, version: events, writtenIn: this.tasks.batch, link: null });
     this.appendHistory(task, row, row.admission);
     return null;
   }
@@ -171,6 +172,7 @@ export class Writer {
         1;
     if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
     task.version = version;
+    task.writtenIn = this.tasks.batch;
     this.appendHistory(task, row, null);
     return null;
   }
