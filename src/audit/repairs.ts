@@ -95,7 +95,7 @@ export class Repairs {
     const ledger = { taskId, intentKey: key.key, contentHash: key.contentHash, answerJson };
     const rederive = data.repair !== 'redact_payload';
     const request: RepairRequest = { fingerprint: seen.fingerprint, before, base, data, rederive, cause, ledger };
-    const outcome = await this.authority.repair(request);
+    const outcome = await this.authority.upkeep.repair(request);
     switch (outcome.kind) {
       case 'lost':
         return 'lost';

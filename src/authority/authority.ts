@@ -14,29 +14,23 @@ import { taskPurged } from '../kernel/tombstone.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
-import type { Propagation } from '../store/family-rows.js';
-import type { PermitWrite } from '../store/permit-rows.js';
+import type { OperationEntry } from '../store/purge-rows.js';
 import { StoreError } from '../store/store-error.js';
 import type { EventBounds, EventPage, EventScope } from '../store/event-pages.js';
-import type { OperationEntry, OperationWrite } from '../store/purge-rows.js';
 import type { ListPage, ListQuery, StoredEvent, TaskStore } from '../store/task-store.js';
 import { taskNotFound } from './batch.js';
 import type { ClaimSource } from './claim-source.js';
 import { Committer } from './committer.js';
-import { type Follow, FollowWork, type Followed } from './follow-work.js';
 import { GenerationIds } from './generation-ids.js';
 import { type IntentAnswer, type IntentRequest, IntentWork, type Naming } from './intent-work.js';
 import { LeaseTokens } from './lease-tokens.js';
-import { AlignWork, PermitStep, type PermitsDone } from './permit-work.js';
-import { PropagatedWork } from './propagated-work.js';
 import { type CommitListener, Publisher } from './publisher.js';
-import { type OperationAnswer, OperationWork, type PurgeAnswer, type PurgeRequest, PurgeWork } from './purge-work.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
-import { type RepairOutcome, type RepairRequest, RepairWork } from './repair-work.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
 import { type SessionAnswer, SessionWork } from './session-work.js';
 import { contention, recordDamaged, storeRefusal } from './store-refusal.js';
 import { type Found, type SubmitAnswer, SubmitWork } from './submit-work.js';
+import { Upkeep } from './upkeep.js';
 import { MAX_JUDGEMENTS } from './work.js';
 
 /** A worker confirms a claim within this time, or it is handed back. */
@@ -66,6 +60,8 @@ export type Read<Value> =
 
 export class Authority {
   private readonly committer: Committer;
+  /** What no caller asks for. */
+  readonly upkeep: Upkeep;
   private readonly publisher: Publisher;
   private readonly cache: RecordCache;
   private readonly newId: () => string;
@@ -101,6 +97,7 @@ export class Authority {
         for (const listener of this.outageListeners) listener();
       },
     });
+    this.upkeep = new Upkeep(this.committer);
     store.onDeath((error) => this.end(error));
   }
 
@@ -217,41 +214,6 @@ export class Authority {
   /** Judges what a worker says about its claim (section 7). `settle` is called exactly once, after the commit. */
   report(request: ReportRequest, settle: (outcome: ReportOutcome) => void): void {
     this.committer.enqueue(new ReportWork(request, this.once(settle)));
-  }
-
-  /** Tells one follower of a task what became of that task (section 8). */
-  follow(follow: Follow): Promise<Followed> {
-    return new Promise((resolve) => this.committer.enqueue(new FollowWork(follow, resolve)));
-  }
-
-  /** All who follow were told; `again` when a later fact took its place meanwhile. */
-  endPropagation(row: Propagation): Promise<Followed> {
-    return new Promise((resolve) => this.committer.enqueue(new PropagatedWork(row, resolve)));
-  }
-
-  /** Mends what is stored of a task, as it was decided on what was read (`RepairRequest`). */
-  repair(request: RepairRequest): Promise<RepairOutcome> {
-    return new Promise((resolve) => this.committer.enqueue(new RepairWork(request, resolve)));
-  }
-
-  /** Takes a finished task away, unless something still needs it (section 9). Never rejects. */
-  purge(request: PurgeRequest): Promise<PurgeAnswer> {
-    return new Promise((resolve) => this.committer.enqueue(new PurgeWork(request, resolve)));
-  }
-
-  /** Keeps the answer to an operator's call that concerns no single task; what stands under its key stays. */
-  keepOperation(write: OperationWrite): Promise<OperationAnswer> {
-    return new Promise((resolve) => this.committer.enqueue(new OperationWork(write, resolve)));
-  }
-
-  /** Brings what the store keeps of a task's permits to what the rules in force want of it. */
-  alignPermits(taskId: string): Promise<PermitsDone> {
-    return new Promise((resolve) => this.committer.enqueue(new AlignWork(taskId, resolve)));
-  }
-
-  /** One step of changing a permit. */
-  changePermit(write: Exclude<PermitWrite, { kind: 'aligned' }>): Promise<PermitsDone> {
-    return new Promise((resolve) => this.committer.enqueue(new PermitStep(write, resolve)));
   }
 
   /** Changes a session; `lost` when its guard did not hold. */

@@ -16,7 +16,7 @@ export async function purgeTasks<Request extends PurgeRequest>(
 ): Promise<void> {
   for (let from = 0; from < requests.length && goesOn(); from += TASKS_PER_PURGE_STEP) {
     const step = requests.slice(from, from + TASKS_PER_PURGE_STEP);
-    const answers = await Promise.all(step.map(({ taskId, version }) => authority.purge({ taskId, version })));
+    const answers = await Promise.all(step.map(({ taskId, version }) => authority.upkeep.purge({ taskId, version })));
     for (const [index, request] of step.entries()) {
       const answer = answers[index];
       if (answer !== undefined) tell(request, answer);

@@ -84,7 +84,7 @@ export class Purges {
     onPurged({ ...step, ...scope, reason, principal: call.principal, key });
     const at = authority.now();
     const entry = { key, contentHash, answerJson: encodeStep(step), at };
-    const kept = await authority.keepOperation({ entry, forgetBefore: at - REMEMBERED_MS });
+    const kept = await authority.upkeep.keepOperation({ entry, forgetBefore: at - REMEMBERED_MS });
     if (kept.kind === 'refused') throw new RefusalError(kept.refusal);
     return step;
   }

@@ -78,7 +78,7 @@ export class PermitAlignment {
         continue;
       }
       const step = { kind: 'dissolved', name: state.name, most: MOVES_PER_STEP } as const;
-      if ((await this.authority.changePermit(step)) === 'again') {
+      if ((await this.authority.upkeep.changePermit(step)) === 'again') {
         throw new StoreError('unavailable', 'a permit that nobody needs any more could not be dissolved');
       }
     }
@@ -92,7 +92,7 @@ export class PermitAlignment {
       // Where nobody waits, the next who needs it brings its limit along.
       if (!state.waited || (limit === state.limit && state.held >= limit)) return true;
       const { name } = state;
-      const done = await this.authority.changePermit({ kind: 'limited', name, limit, most: MOVES_PER_STEP });
+      const done = await this.authority.upkeep.changePermit({ kind: 'limited', name, limit, most: MOVES_PER_STEP });
       if (done === 'again') return false;
       const [next] = await this.authority.store.permits(before, 1);
       if (next?.name !== name) return true;
@@ -113,7 +113,7 @@ export class PermitAlignment {
     for (const sessionId of await store.leaseHolders()) {
       for (let after = 0; ;) {
         const page = await store.tasksOfSession(sessionId, after, TASKS_PER_PAGE);
-        await Promise.all(page.map(({ taskId }) => this.authority.alignPermits(taskId)));
+        await Promise.all(page.map(({ taskId }) => this.authority.upkeep.alignPermits(taskId)));
         const last = page[page.length - 1];
         if (last === undefined || page.length < TASKS_PER_PAGE) break;
         after = last.order;

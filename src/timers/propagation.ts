@@ -77,7 +77,7 @@ export class Propagation {
       const page: readonly StoredPropagation[] = await this.authority.store.propagations(after, ROWS_PER_PAGE);
       for (const row of page) {
         if (this.stopped) return false;
-        const ended = (await this.tell(row)) && (await this.authority.endPropagation(rowOf(row))) === 'done';
+        const ended = (await this.tell(row)) && (await this.authority.upkeep.endPropagation(rowOf(row))) === 'done';
         if (!ended) all = false;
       }
       const last = page[page.length - 1];
@@ -109,7 +109,7 @@ export class Propagation {
   }
 
   private async tellOne(follow: Follow): Promise<boolean> {
-    return (await this.authority.follow(follow)) === 'done';
+    return (await this.authority.upkeep.follow(follow)) === 'done';
   }
 }
 

@@ -26,7 +26,7 @@ async function ended(world: World, key: string, given: Parameters<World['submit'
 
 async function purge(world: World, record: TaskRecord): Promise<string> {
   const { lastEvent, admission } = record;
-  return (await world.authority.purge({ taskId: admission.taskId, version: lastEvent })).kind;
+  return (await world.authority.upkeep.purge({ taskId: admission.taskId, version: lastEvent })).kind;
 }
 
 const refusalOf = (answer: SubmitAnswer) => (answer.kind === 'refused' ? answer.refusal : null);

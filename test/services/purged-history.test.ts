@@ -35,7 +35,7 @@ async function purgedBeforeRead(read: number): Promise<{ world: World; taskId: s
   const { taskId } = (await world.admit('task')).admission;
   await world.cancel(taskId);
   const { lastEvent: version } = await world.stored(taskId);
-  purge = () => world.authority.purge({ taskId, version });
+  purge = () => world.authority.upkeep.purge({ taskId, version });
   return { world, taskId };
 }
 

@@ -78,7 +78,7 @@ export async function ended(world: World, key: string, given: Given = {}): Promi
 }
 
 export const purge = ({ authority }: World, { admission, lastEvent: version }: TaskRecord) =>
-  authority.purge({ taskId: admission.taskId, version });
+  authority.upkeep.purge({ taskId: admission.taskId, version });
 
 export const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, at) => from + at);

@@ -11,13 +11,7 @@ import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
 import { isNeeded } from '../family-guards.js';
 import { historyPage } from '../history-page.js';
 import type { PermitWait } from '../../kernel/permits.js';
-import {
-  MAX_AHEAD_COUNTED,
-  MAX_HOLDERS_NAMED,
-  type PermitState,
-  type TaskReady,
-  permitWritesOf,
-} from '../permit-rows.js';
+import { type PermitState, type TaskReady, permitWritesOf } from '../permit-rows.js';
 import type { PermitPlace } from '../permit-rules.js';
 import { assertWellFormed, sessionIdOf, taskIdOf } from '../plan-shape.js';
 import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
@@ -341,22 +335,7 @@ class MemoryStore implements TaskStore {
 
   async permitWait(taskId: string): Promise<PermitWait | null> {
     this.assertOpen();
-    const { permits, tasks, byOrder } = this.tables;
-    const task = tasks.get(taskId)?.order ?? 0;
-    const row = permits.rowsOf(task).find(({ state }) => state === 'waiting');
-    const count = row === undefined ? null : permits.countOf(row.name);
-    if (row === undefined || count === null) return null;
-    const { name, readyOrder } = row;
-    const holders = permits.holdersOf(name).map((order) => byOrder[order - 1]?.taskId ?? '');
-    const ahead = Math.min(permits.ahead(name, { task, readyOrder }), MAX_AHEAD_COUNTED);
-    return {
-      name,
-      limit: count.limit,
-      held: count.held,
-      holders: holders.slice(0, MAX_HOLDERS_NAMED),
-      ahead,
-      aheadIsAtLeast: ahead === MAX_AHEAD_COUNTED,
-    };
+    return this.tables.permitWait(taskId);
   }
 
   secret(): Promise<string> {

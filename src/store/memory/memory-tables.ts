@@ -22,6 +22,8 @@ import type { OperationEntry, OperationWrite, PurgeWrite } from '../purge-rows.j
 import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from '../../lib/deep-freeze.js';
+import type { PermitWait } from '../../kernel/permits.js';
+import { MAX_AHEAD_COUNTED, MAX_HOLDERS_NAMED } from '../permit-rows.js';
 import { MemoryFamily } from './memory-family.js';
 import { MemoryPermits } from './memory-permits.js';
 
@@ -160,6 +162,25 @@ export class MemoryTables {
   keepOperation({ entry, forgetBefore }: OperationWrite): void {
     for (const { key, at } of this.operations.values()) if (at < forgetBefore) this.operations.delete(key);
     if (!this.operations.has(entry.key)) this.operations.set(entry.key, deepFreeze(entry));
+  }
+
+  permitWait(taskId: string): PermitWait | null {
+    const { permits, tasks, byOrder } = this;
+    const task = tasks.get(taskId)?.order ?? 0;
+    const row = permits.rowsOf(task).find(({ state }) => state === 'waiting');
+    const count = row === undefined ? null : permits.countOf(row.name);
+    if (row === undefined || count === null) return null;
+    const { name, readyOrder } = row;
+    const holders = permits.holdersOf(name).map((order) => byOrder[order - 1]?.taskId ?? '');
+    const ahead = Math.min(permits.ahead(name, { task, readyOrder }), MAX_AHEAD_COUNTED);
+    return {
+      name,
+      limit: count.limit,
+      held: count.held,
+      holders: holders.slice(0, MAX_HOLDERS_NAMED),
+      ahead,
+      aheadIsAtLeast: ahead === MAX_AHEAD_COUNTED,
+    };
   }
 
   private setReady(order: number, readyOrder: number | null): void {
