@@ -5,7 +5,7 @@
 import type { Committer } from './committer.js';
 import type { Propagation } from '../store/family-rows.js';
 import type { PermitWrite } from '../store/permit-rows.js';
-import type { OperationEntry, OperationWrite } from '../store/purge-rows.js';
+import type { OperationWrite } from '../store/purge-rows.js';
 import { type Follow, FollowWork, type Followed } from './follow-work.js';
 import { AlignWork, PermitStep, type PermitsDone } from './permit-work.js';
 import { PropagatedWork } from './propagated-work.js';
