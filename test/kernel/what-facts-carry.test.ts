@@ -46,6 +46,13 @@ describe('a timer that fires', () => {
     });
   });
 
+  it('is the earliest of them, in whichever order they stand', () => {
+    const spans = { timeoutMs: 90_000, attemptTimeoutMs: 60_000, progressTimeoutMs: 70_000 };
+    expect(nextDueAt(started(spans).record)).toBe(T0 + 60_000);
+    expect(nextDueAt(started({ ...spans, timeoutMs: 50_000 }).record)).toBe(T0 + 50_000);
+    expect(nextDueAt(started({ ...spans, progressTimeoutMs: 40_000 }).record)).toBe(T0 + 40_000);
+  });
+
   it('ends a delay as the reaper, without a reason', () => {
     const world = TaskWorld.admit({ notBeforeAtMs: T0 + 500 }).at(T0 + 500);
     world.tick();
@@ -110,6 +117,9 @@ describe('what a holder says through an intent', () => {
     world.apply(settle('failed', { lease: world.proof(), cause: WORKER, retryAfterMs: 77 }));
     expect(lastOf(world)).toMatchObject({ data: { cause: 'failure', retryAt: T0 + 77 } });
     expect(world.record.ownerStopped).toBe(true);
+    const last = started({ retry: { maxAttempts: 1 } });
+    last.apply(settle('failed', { lease: last.proof(), cause: WORKER }));
+    expect(last.record).toMatchObject({ status: 'failed', ownerStopped: true });
   });
 
   it('is its own time-out, with its ending or the one that every time-out has', () => {
