@@ -185,6 +185,50 @@ describe('what anybody says', () => {
     for (const [intent, aep] of ends) expect(lastOf(TaskWorld.admit().apply(intent))?.aep).toBe(aep);
   });
 
+  it('what is no part of the projection says so, whatever it is', () => {
+    const hold: Intent = { kind: 'suspend', lease: null, cause: OPERATOR };
+    const resume: Intent = {
+      kind: 'resume',
+      newGenerationId: null,
+      spareGenerationId: 'generation-2',
+      inputJson: null,
+      cause: OPERATOR,
+    };
+    const world = TaskWorld.admit({ notBeforeAtMs: T0 + 500 });
+    noteFollower(world.draft, 'child', OPERATOR);
+    holdForDependencies(world.draft, 1, PRODUCER);
+    dependencySatisfied(world.draft, 'upstream', 0);
+    const values = policy({ priority: 1, notBeforeAtMs: T0 + 500 });
+    world.apply({ kind: 'update_policy', fields: ['priority'], values, cause: OPERATOR });
+    const history = [...world.draft.events, ...world.at(T0 + 500).tick().draft.events];
+    world
+      .at(T0 + 600)
+      .apply(hold)
+      .apply(resume)
+      .claim()
+      .say('accepted', 'checkpoint')
+      .requestCancel();
+    world.apply({ kind: 'receipt', lease: world.proof(), acknowledged: true, cause: WORKER }).say('cancelled');
+    const projected = [...history, ...world.draft.events].map(({ type, aep }) => [type, aep]);
+    expect(projected).toStrictEqual([
+      ['task.submitted', 'submitted'],
+      ['reeve.task.followed', null],
+      ['reeve.task.held', null],
+      ['reeve.task.dependencies_met', null],
+      ['reeve.task.policy_updated', null],
+      ['reeve.task.ready', null],
+      ['reeve.task.suspended', null],
+      ['reeve.task.resumed', null],
+      ['reeve.task.claimed', null],
+      ['task.accepted', 'accepted'],
+      ['reeve.task.checkpoint', null],
+      ['task.cancel.requested', null],
+      ['reeve.task.cancel_delivered', null],
+      ['reeve.task.cancel_acknowledged', null],
+      ['task.cancelled', 'cancelled'],
+    ]);
+  });
+
   it('a skip and an update carry all of their fields', () => {
     const skipped = TaskWorld.admit();
     const why = { code: 'run.skipped.operator', summary: 'not today', evidenceRefs: [] };
