@@ -141,7 +141,6 @@ describe('submit', () => {
   it.each([
     [['submit', 'agent', '--args', '{'], 2, /^reeve: MALFORMED: .*field=args_json/],
     [['submit', 'agent', '--args', '@/nowhere/args.json'], 2, /^reeve: cannot read \/nowhere\/args\.json/],
-    [['submit', 'agent', '--retention', '1d'], 4, /^reeve: UNSUPPORTED: .*field=policy\.retention/],
     [['submit', 'unheard-of'], 4, /^reeve: ACTION_KIND_UNREGISTERED: .*action_kind=unheard-of/],
     [['submit'], 2, /missing required argument 'kind'/],
     [['submit', 'agent', '--timeout', '30'], 2, /--timeout.*units.*30s\?/],

@@ -222,7 +222,3 @@ describe('Repair', () => {
     await again.close();
   });
 });
-
-it('Purge is not served yet', async () => {
-  expect(await refusal(client.unary(admin.purge, {}))).toMatchObject({ reason: 'UNSUPPORTED' });
-});
