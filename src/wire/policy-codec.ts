@@ -16,7 +16,6 @@ import type { Dependency, ParentLink } from '../kernel/admission/family-policy.j
 import type { TaskPolicy as DomainPolicy, TaskPolicyInput } from '../kernel/admission/policy.js';
 import type { RetryPolicyInput } from '../kernel/admission/retry-policy.js';
 import { attachments, cancellationPolicies, conditions, unsatisfied } from './enum-tables.js';
-import { unsupportedField } from './refusal-error.js';
 import { durationMs, timestampMs, toDuration, toTimestamp } from './time-values.js';
 import type { Fields } from './message-fields.js';
 
