@@ -1,13 +1,13 @@
 // A worker that breaks the contract in one way: the TypeScript SDK, with what it says and hears tampered with on the
 // way. REEVE_TAMPER names the way. It shows that the conformance kit can fail.
 
+import { Buffer } from 'node:buffer';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { WorkRequestSchema } from '../../dist/gen/reeve/v1/worker_service_pb.js';
-import { grpcLinks } from '../../dist/sdk/worker/link.js';
-import { TaskFailure } from '../../dist/sdk/worker/outcomes.js';
-import { TaskWorker } from '../../dist/sdk/worker/task-worker.js';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import * as grpc from '@grpc/grpc-js';
+import { TaskFailure, createWorker } from 'reeve/worker';
+import { WorkRequestSchema, WorkResponseSchema } from '../../dist/gen/reeve/v1/worker_service_pb.js';
 
 /** Per way: `say` and `hear` get a frame and return what goes on instead; null: nothing. */
 const ways = {
@@ -69,54 +69,67 @@ function hasExpired(frame) {
   return frame.frame.value.claims.some(({ deadline }) => deadline && Number(deadline.seconds) * 1_000 < Date.now());
 }
 
-const open = grpcLinks(process.env.REEVE_ADDRESS, {});
-const tampering = (listener) => {
-  const link = open({
-    ...listener,
-    onDrain: () => listener.onDrain(),
-    onEnd: (ending) => listener.onEnd(ending),
-    onFrame: (frame) => {
-      const heard = hear(frame);
-      if (heard !== null) listener.onFrame(heard);
-    },
+/** Stands between the worker and the kit, on the wire: what is tampered with is none of the worker's own parts. */
+async function proxyAddress() {
+  const path = '/reeve.v1.WorkerService/Work';
+  const raw = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
+  const kit = new grpc.Client(process.env.REEVE_ADDRESS, grpc.credentials.createInsecure());
+  const server = new grpc.Server();
+  server.addService(
+    { work: { path, requestStream: true, responseStream: true, ...raw } },
+    { work: (call) => relay(call, kit.makeBidiStreamRequest(path, same, same)) },
+  );
+  const port = await new Promise((resolve, reject) => {
+    const bound = (error, given) => (error === null ? resolve(given) : reject(error));
+    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), bound);
   });
-  return {
-    get writable() {
-      return link.writable;
-    },
-    halfClose: () => link.halfClose(),
-    abort: () => link.abort(),
-    send: (bytes) => {
-      const said = say(fromBinary(WorkRequestSchema, bytes));
-      if (said !== null) link.send(toBinary(WorkRequestSchema, create(WorkRequestSchema, said)));
-    },
-  };
-};
+  return `127.0.0.1:${port}`;
+}
 
-const worker = new TaskWorker(
-  {
-    address: process.env.REEVE_ADDRESS,
-    slots: 16,
-    drainGraceMs: 1_000,
-    ...options,
-    handlers: {
-      'conformance.echo': ({ args }) => args,
-      'conformance.fail': ({ args: { code, message, retryable } }) => {
-        throw new TaskFailure(message, { code, retryable });
-      },
-      'conformance.sleep': async ({ args: { ms } }, { signal, progress }) => {
-        for (let slept = 0; slept < ms; slept += 50) {
-          await sleep(50, undefined, { signal });
-          await progress(slept / ms);
-        }
-        return { slept: ms };
-      },
-      'conformance.output': async ({ args: { count, bytes } }, { output }) => {
-        for (let n = 0; n < count; n++) await output({ n, text: 'x'.repeat(bytes) });
-        return { outputs: count };
-      },
+function relay(worker, kit) {
+  worker.on('data', (bytes) => {
+    const said = say(fromBinary(WorkRequestSchema, bytes));
+    if (said === null || kit.write(Buffer.from(toBinary(WorkRequestSchema, said)))) return;
+    // What the kit does not take stays with the worker.
+    worker.pause();
+    kit.once('drain', () => worker.resume());
+  });
+  worker.on('end', () => kit.end());
+  worker.on('cancelled', () => kit.cancel());
+  kit.on('data', (bytes) => {
+    const heard = hear(fromBinary(WorkResponseSchema, bytes));
+    if (heard !== null) worker.write(Buffer.from(toBinary(WorkResponseSchema, heard)));
+  });
+  kit.on('error', () => undefined);
+  kit.on('status', (status) => (status.code === grpc.status.OK ? worker.end() : worker.emit('error', status)));
+}
+
+function same(bytes) {
+  return bytes;
+}
+
+const worker = createWorker({
+  address: await proxyAddress(),
+  slots: 16,
+  drainGraceMs: 1_000,
+  ...options,
+  handlers: {
+    'conformance.echo': ({ args }) => args,
+    'conformance.fail': ({ args: { code, message, retryable } }) => {
+      throw new TaskFailure(message, { code, retryable });
+    },
+    'conformance.sleep': async ({ args: { ms } }, { signal, progress }) => {
+      for (let slept = 0; slept < ms; slept += 50) {
+        await sleep(50, undefined, { signal });
+        await progress(slept / ms);
+      }
+      return { slept: ms };
+    },
+    'conformance.output': async ({ args: { count, bytes } }, { output }) => {
+      for (let n = 0; n < count; n++) await output({ n, text: 'x'.repeat(bytes) });
+      return { outputs: count };
     },
   },
-  tampering,
-);
+});
 await worker.run();
+process.exit(0);

@@ -23,7 +23,7 @@ export const ADMISSION_DECISIONS: SourceDocument = {
       'D1.3',
       'Args are a JSON object; an empty one is fine where its kind does not say otherwise.',
       'kernel/admission/json-text.test.ts › a root that must be an object: %j',
-      'kernel/admission/application.test.ts › a kind may judge its args',
+      'kernel/admission/application.test.ts › that judge their args',
     ),
     rule(
       'D1.4',

@@ -24,7 +24,7 @@ export const EVENT_PROTOCOL: SourceDocument = {
       'T.3',
       'What a generation shows is a legal path, whatever its attempts went through.',
       'kernel/history.property.test.ts › keep every invariant at every step',
-      'kernel/small-world.test.ts › keeps every invariant wherever it leads',
+      'exploration/explore.test.ts › %s keeps every invariant',
       'kernel/aep.test.ts › shows a retry as started, blocked, started and projects no second accepted',
     ),
     rule(

@@ -256,7 +256,7 @@ export const LIFECYCLE_AUTHORITY: SourceDocument = {
     rule(
       'V.4',
       'A terminal generation never becomes active again.',
-      'kernel/small-world.test.ts › keeps every invariant wherever it leads',
+      'exploration/explore.test.ts › %s keeps every invariant',
       'kernel/status-and-edges.test.ts › leave a terminal status by a new generation only',
     ),
     rule(
