@@ -18,12 +18,14 @@ import type { Purging } from '../timers/purging.js';
 import type { TaskTimers } from '../timers/task-timers.js';
 import type { Health } from './health.js';
 import type { Log } from './log.js';
+import type { StoreHealth } from './store-health.js';
 
 export interface RunningParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly server: Server;
   readonly health: Health;
+  readonly storeHealth: StoreHealth;
   readonly dispatcher: Dispatcher;
   readonly streams: WorkStreams;
   readonly timers: TaskTimers;
@@ -64,11 +66,14 @@ export class StopError extends Error {
 
 /** Throws StopError once everything is over, when a step failed or did not end in its time. */
 export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, address }: StopTerms): Promise<void> {
-  const { log, clock, health, dispatcher, timers, propagation, purging, permits } = parts;
+  const { log, clock, health, storeHealth, dispatcher, timers, propagation, purging, permits } = parts;
   const { quiet, feed, authority, store } = parts;
   const steps = new Steps(log, clock);
   log.info({ grace_ms: graceMs }, 'stopping');
-  await steps.take('say that nothing is served any more', () => health.notServing());
+  await steps.take('say that nothing is served any more', () => {
+    storeHealth.stop();
+    health.notServing();
+  });
   await steps.take('stop the claims', () => dispatcher.beginDrain(reconnectAfterMs, graceMs));
   await steps.take('wait for the workers', () => graceOver(parts, graceMs));
   await steps.take('stop the timers', () => timers.stop());

@@ -29,6 +29,7 @@ import { ConfigError } from './option-values.js';
 import type { ServerConfig } from './options.js';
 import { addReflection } from './reflection.js';
 import { type RunningParts, drain } from './shutdown.js';
+import { StoreHealth } from './store-health.js';
 
 export interface StartOptions {
   readonly log?: Log;
@@ -123,6 +124,8 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   const server = new Server(grpcLimits(config));
   const failures = new CallFailures(log);
   const health = new Health([TaskService.typeName, WorkerService.typeName, AdminService.typeName]);
+  const storeHealth = new StoreHealth(health, clock, log);
+  authority.subscribeToOutages(storeHealth.failed);
   const tasks = taskService({ authority, dispatcher, kinds, feed, tokens, cursors, onDefect });
   bindService(server, TaskService, tasks, failures);
   const streams = new WorkStreams({
@@ -139,7 +142,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService, AdminService]);
 
-  return { log, clock, server, health, streams, feed, store, ...engine };
+  return { log, clock, server, health, storeHealth, streams, feed, store, ...engine };
 }
 
 /** A store that was opened is closed again when nothing comes of it. */

@@ -6,9 +6,8 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { service as healthService } from 'grpc-health-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ReeveClient, refusal, refusedOf, tasks, workers } from './reeve-client.js';
+import { checkHealth, ReeveClient, refusal, refusedOf, tasks, workers } from './reeve-client.js';
 import { type Fixture, startFixture } from './server-fixture.js';
 
 let fixture: Fixture;
@@ -17,18 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-const health = (service: string): Promise<unknown> =>
-  new Promise((resolve, reject) => {
-    const { Check } = healthService;
-    if (Check === undefined || !('requestSerialize' in Check)) throw new Error('no Check');
-    fixture.client.client.makeUnaryRequest(
-      Check.path,
-      Check.requestSerialize,
-      Check.responseDeserialize,
-      { service },
-      (error, answer) => (error === null ? resolve(answer) : reject(error)),
-    );
-  });
+const health = (service: string): Promise<unknown> => checkHealth(fixture.client, service);
 
 describe('health', () => {
   it.each(['', 'reeve.v1.TaskService', 'reeve.v1.WorkerService', 'reeve.v1.AdminService'])(

@@ -10,6 +10,7 @@ import {
 } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as grpc from '@grpc/grpc-js';
+import { service as healthService } from 'grpc-health-check';
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -188,3 +189,18 @@ export async function refusal(answer: Promise<unknown>): Promise<Refused> {
 export const tasks = TaskService.method;
 export const workers = WorkerService.method;
 export const admin = AdminService.method;
+
+/** What grpc.health.v1 says of a service; '' for the server as a whole. */
+export function checkHealth({ client }: ReeveClient, service: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const { Check } = healthService;
+    if (Check === undefined || !('requestSerialize' in Check)) throw new Error('no Check');
+    client.makeUnaryRequest(
+      Check.path,
+      Check.requestSerialize,
+      Check.responseDeserialize,
+      { service },
+      (error, answer) => (error === null ? resolve(answer) : reject(error)),
+    );
+  });
+}

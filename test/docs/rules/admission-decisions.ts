@@ -50,6 +50,7 @@ export const ADMISSION_DECISIONS: SourceDocument = {
       'What is refused leaves nothing behind.',
       'server/submit.test.ts › refuses a kind that the deployment does not know',
       'server/submit.test.ts › judges each alone, in the order of the request',
+      'server/action-kinds.test.ts › is judged alike by a call, in a batch and in a stream, and nothing is written',
     ),
     rule(
       'D1.8',
@@ -130,6 +131,12 @@ export const ADMISSION_DECISIONS: SourceDocument = {
       'server/submit.test.ts › malformed submissions',
     ),
     rule(
+      'D2.12',
+      'Nor does a purge: the key goes on naming the task that is gone, and its id is never given again.',
+      'authority/purge.test.ts › go on naming it: replay, conflict with the fields that differ, id taken (%s)',
+      'contract/purge-contract.ts › never gives its key, its id, its place or its sequences again',
+    ),
+    rule(
       'D3.1',
       'The edges are closed: every pair of statuses is allowed by name or not at all.',
       'kernel/status-and-edges.test.ts › of every pair of statuses are those of section 3, by the intents of section 3',
@@ -194,6 +201,21 @@ export const ADMISSION_DECISIONS: SourceDocument = {
       'authority/commit-order.test.ts › is in the order of sequences, without a gap',
     ),
     rule(
+      'D3.11',
+      'Only an audited repair writes over a damaged record, by an event that says who and why.',
+      'audit/repairs.test.ts › makes a damaged task usable again, by an event that says who and why; all others went on meanwhile',
+      'audit/repairs.test.ts › leaves what is sound alone',
+    ),
+    rule(
+      'D3.12',
+      'Every edge holds under a race of two writers, a crash on either side of its commit, and a repeated key.',
+      'authority/edges/edge-races.test.ts › is taken once when two ask for the same',
+      'authority/edges/edge-races.test.ts › the list has every row of the table, by every intent that may take it',
+      'authority/edges/edge-crashes.test.ts › is there once when the process dies %s its commit',
+      'authority/edges/edge-crashes.test.ts › is told again, and not taken again, when its key is repeated',
+      'authority/edges/edge-crashes.test.ts › every edge is there once when the process dies %s its commit',
+    ),
+    rule(
       'D4.1',
       'A kind must be registered before its task is written.',
       'server/submit.test.ts › refuses a kind that the deployment does not know',
@@ -232,6 +254,12 @@ export const ADMISSION_DECISIONS: SourceDocument = {
       'D4.7',
       'Producers know the submission only, workers the stream only.',
       'boundaries/import-rules.test.ts › hold in the tree',
+    ),
+    rule(
+      'D4.8',
+      'A task of a kind that the deployment lost stays queued, is handed to nobody and says why.',
+      'kernel/explain.test.ts › of a kind that the deployment no longer registers waits for that, whoever is connected',
+      'kernel/placement.test.ts › a kind that is not registered is served by nobody, not even by who serves every kind',
     ),
     rule(
       'D5.1',

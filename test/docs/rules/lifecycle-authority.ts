@@ -125,6 +125,11 @@ export const LIFECYCLE_AUTHORITY: SourceDocument = {
       'store/sqlite-files.test.ts › refuses the task alone: %s',
     ),
     rule(
+      'G.8',
+      'An id names one life of its task for ever.',
+      'server/resume.test.ts › refuses a generation id that was used before, and still replays the request that used it',
+    ),
+    rule(
       'C.1',
       'What is committed as ended stands: a later settlement is refused.',
       'kernel/decide-table.test.ts › has a cell for every state and every intent',
