@@ -96,14 +96,14 @@ class Loop {
     life.order = this.nextOrder++;
     this.statements.takeKey.run(admission.namespace, admission.idempotencyKey, life.order);
     const { version, readyOrder: ready, nextDueAt: due, leaseSession, record } = submitted;
-    this.statements.insertTask.run(life.order, admission.taskId, version, 1, ready, due, leaseSession, record, null);
+    this.statements.insertTask.run(life.order, admission.taskId, version, 1, ready, due, leaseSession, record);
     this.statements.insertAdmission.run(life.order, life.admissionText);
     this.append(life, submitted);
   }
 
   change(life: Life, rows: Rows): void {
     const { version, readyOrder: ready, nextDueAt: due, leaseSession, record, base } = rows;
-    this.statements.updateTask.run(version, ready, due, leaseSession, record, null, life.order, base);
+    this.statements.updateTask.run(version, ready, due, leaseSession, record, life.order, base);
     this.append(life, rows);
   }
 

@@ -90,9 +90,16 @@ export class Batch {
         this.reordered = true;
       }
     }
-    const changed = unit !== undefined && unit.draft.events.length > 0;
-    reader.readsRecord({ taskId, version: record.lastEvent, ...(changed ? { ofBatch: true } : {}) });
+    reader.readsRecord(this.readOf(record));
     return record;
+  }
+
+  /** What rests on a record as this batch has it: if the batch changes it, on that very change. */
+  private readOf(record: TaskRecord): RecordRead {
+    const { taskId } = record.admission;
+    const unit = this.byTask.get(taskId);
+    const changed = unit !== undefined && unit.draft.events.length > 0;
+    return { taskId, version: record.lastEvent, ...(changed ? { ofBatch: true } : {}) };
   }
 
   /** Whether there is room for so many notes of first followers; a batch has room for those of any one admission. */
@@ -170,8 +177,10 @@ export class Batch {
     const record = this.peek(taskId);
     if (record === null || 'damaged' in record || 'purged' in record) return null;
     const { readyOrder, permits: wish } = placementIndex(record, this.rules);
-    const reads = [{ taskId, version: record.lastEvent }];
-    return this.writePermits(reads, wish === undefined ? [] : [{ kind: 'aligned', taskId, readyOrder, wish }]);
+    return this.writePermits(
+      [this.readOf(record)],
+      wish === undefined ? [] : [{ kind: 'aligned', taskId, readyOrder, wish }],
+    );
   }
 
   writePermits(reads: readonly RecordRead[], permits: readonly PermitWrite[]): PermitsUnit {
@@ -188,8 +197,7 @@ export class Batch {
 
   /** What the purge rests on is checked by its write: the task at its version, its parent's record as it was read. */
   purge(write: PurgeWrite, parent: TaskRecord | null): PurgeUnit {
-    const reads = parent === null ? [] : [{ taskId: parent.admission.taskId, version: parent.lastEvent }];
-    const unit = new PurgeUnit(write, reads);
+    const unit = new PurgeUnit(write, parent === null ? [] : [this.readOf(parent)]);
     this.add(unit);
     return unit;
   }

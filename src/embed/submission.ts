@@ -16,7 +16,7 @@ import type { CancellationPolicy, TaskPolicyInput } from '../kernel/admission/po
 import type { RetryPolicyInput } from '../kernel/admission/retry-policy.js';
 import { type Submission as Admitted, admit } from '../kernel/admission/submission.js';
 import type { Actor } from '../kernel/cause.js';
-import { RefusalError, malformedField, unsupportedField } from '../wire/refusal-error.js';
+import { RefusalError, malformedField } from '../wire/refusal-error.js';
 import { MAX_ACTOR_ID_BYTES, readCausation } from '../wire/stated-cause.js';
 import { boundedText } from '../wire/bounded-text.js';
 
@@ -36,6 +36,8 @@ export interface PolicySettings {
   /** Longest silence of a running attempt. */
   readonly progressTimeoutMs?: number;
   readonly retry?: RetryPolicyInput;
+  /** How long it is kept once it has ended. Default: as the authority was opened with. */
+  readonly retentionMs?: number;
   /** Default: COOPERATIVE. */
   readonly cancellationPolicy?: CancellationPolicy;
 }
@@ -64,6 +66,8 @@ export interface Submission extends PolicySettings {
   /** Ids, or ids with a condition; `succeeded` unless it says `terminal`. At most 100. */
   readonly dependsOn?: readonly (string | Dependency)[];
   readonly onUnsatisfied?: OnUnsatisfied;
+  /** Tasks of a namespace that name the same key take turns: one runs at a time unless the authority was opened with more. */
+  readonly concurrencyKey?: string;
   /** Default: that of the authority. */
   readonly actor?: CallerActor;
   readonly causation?: string;
@@ -98,7 +102,7 @@ export function admitted(submission: Submission, origin: SubmissionOrigin, kinds
         libraryRef: submission.libraryRef ?? null,
         libraryContentHash: submission.libraryContentHash ?? null,
       },
-      policy: { ...policyOf(submission), ...familyOf(submission) },
+      policy: { ...policyOf(submission), ...familyOf(submission), concurrencyKey: submission.concurrencyKey },
       source: 'embedded',
       scheduleId: null,
       actor: { type: actor.type, id: boundedText('actor.id', actor.id, MAX_ACTOR_ID_BYTES) },
@@ -118,10 +122,7 @@ function argsOf({ args, argsJson }: Submission): ArgsInput {
   return { form: 'text', text: argsJson };
 }
 
-/** What this version does not serve is refused by name, as on the wire, and never dropped. */
 export function policyOf(settings: PolicySettings): TaskPolicyInput {
-  if ('concurrencyKey' in settings) throw unsupportedField('concurrency_key');
-  if ('retentionMs' in settings) throw unsupportedField('retention');
   return {
     priority: settings.priority,
     labels: settings.labels,
@@ -132,6 +133,7 @@ export function policyOf(settings: PolicySettings): TaskPolicyInput {
     attemptTimeoutMs: settings.attemptTimeoutMs,
     progressTimeoutMs: settings.progressTimeoutMs,
     retry: settings.retry,
+    retentionMs: settings.retentionMs,
     cancellationPolicy: settings.cancellationPolicy,
   };
 }

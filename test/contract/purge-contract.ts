@@ -17,6 +17,7 @@ import {
   joined,
   planOf,
   purgeOf,
+  resumed,
   submitted,
   type TaskShape,
 } from './sample-plans.js';
@@ -199,6 +200,10 @@ export function purgeContract(store: StoreSource): void {
     const [first] = await store().purgeable(due, null, 1);
     expect(first).toMatchObject({ version: 3, purgeAt: due - 5 });
     await commit(store(), purgeOf(records[1] as TaskRecord));
+    expect(idsOf(await store().purgeable(due, null, 10))).toEqual(expected.slice(1));
+    const again = await committedOne(store(), resumed(records[3] as TaskRecord));
+    expect(idsOf(await store().purgeable(due, null, 10))).toEqual(expected.slice(2));
+    await committed(store(), cancelled(again));
     expect(idsOf(await store().purgeable(due, null, 10))).toEqual(expected.slice(1));
   });
 

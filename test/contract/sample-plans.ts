@@ -179,6 +179,12 @@ export function cancelled(record: TaskRecord): Step {
   return changed(record, (draft) => judge(draft, { kind: 'request_cancellation', graceMs: null, cause: PRODUCER }));
 }
 
+/** A finished task in its next generation. */
+export function resumed(record: TaskRecord): Step {
+  const ids = { newGenerationId: `g${String(record.generation + 1)}`, spareGenerationId: 'spare' };
+  return changed(record, (draft) => judge(draft, { kind: 'resume', ...ids, inputJson: null, cause: PRODUCER }));
+}
+
 /** Takes a finished task away. */
 export function purgeOf(record: TaskRecord, recordReads: readonly RecordRead[] = []): CommitPlan {
   const tombstone = tombstoneOf(record, NOW);

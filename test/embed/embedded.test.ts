@@ -52,7 +52,8 @@ describe('submit', () => {
     ],
     [{ dependsOn: ['nobody'] }, 'TASK_NOT_FOUND', { task_id: 'nobody' }],
     [{ parent: { taskId: 'nobody', generationId: 'g', attached: true } }, 'TASK_NOT_FOUND', { task_id: 'nobody' }],
-    [{ concurrencyKey: 'x' } as Partial<Submission>, 'UNSUPPORTED', { field: 'concurrency_key' }],
+    [{ concurrencyKey: '' }, 'MALFORMED', { field: 'concurrency_key' }],
+    [{ retentionMs: -1 }, 'MALFORMED', { field: 'retention' }],
   ])('refuses %j as %s', async (more, reason, metadata) => {
     const { reeve } = await embedded();
     const refused = await refusalOf(reeve.submit({ ...AGENT, ...more }));
@@ -233,6 +234,21 @@ describe('families', () => {
     expect((await refusalOf(reeve.cancel(task.id, forged))).reason).toBe('PARENT_CONSTRAINT');
     expect((await refusalOf(reeve.transition('nobody', intents[0], forged))).reason).toBe('TASK_NOT_FOUND');
     expect((await reeve.get(task.id)).lastEventNumber).toBe(task.lastEventNumber);
+  });
+});
+
+describe('concurrency keys', () => {
+  it('let one run at a time, and the next when it has ended', async () => {
+    const { reeve } = await embedded();
+    const [first, second] = await Promise.all(
+      ['a', 'b'].map((key) => reeve.submit({ ...AGENT, key, concurrencyKey: 'one' })),
+    );
+    const [one = '', two = ''] = [first?.task.id, second?.task.id];
+    const claim = await reeve.claim(one);
+    expect((await refusalOf(reeve.claim(two))).reason).toBe('INVALID_TRANSITION');
+    expect(await reeve.explain(two)).toMatchObject({ blockers: [{ kind: 'concurrency_key' }] });
+    await claim.report({ type: 'accepted' }, { type: 'started' }, { type: 'completed' });
+    expect((await reeve.claim(two)).taskId).toBe(two);
   });
 });
 

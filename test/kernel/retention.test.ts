@@ -2,24 +2,15 @@
 
 import { describe, expect, it } from 'vitest';
 import { applicationFieldHashes } from '../../src/kernel/admission/application-hash.js';
-import { judge } from '../../src/kernel/decide.js';
 import { KEEP_FOR_EVER, MIN_KEPT_MS, purgeAt } from '../../src/kernel/retention.js';
 import { isNeededByParent, taskPurged, tombstoneOf } from '../../src/kernel/tombstone.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
-import { NOW, cancelled, changed, submitted } from '../contract/sample-plans.js';
+import { NOW, cancelled, resumed, submitted } from '../contract/sample-plans.js';
 
 const DAY_MS = 86_400_000;
 
 function ended(retentionMs?: number): TaskRecord {
   return cancelled(submitted(retentionMs === undefined ? {} : { retentionMs }).record).record;
-}
-
-function resumed(record: TaskRecord): TaskRecord {
-  const cause = { actor: { type: 'operator', id: 'o' }, principal: 'p', source: 'rpc', reason: null } as const;
-  const intent = { kind: 'resume', newGenerationId: 'g2', spareGenerationId: 'g3', inputJson: null } as const;
-  return changed(record, (draft) =>
-    judge(draft, { ...intent, cause: { ...cause, causation: null, authoritativeAt: null } }),
-  ).record;
 }
 
 describe('the moment from which a task may be purged', () => {
@@ -40,7 +31,7 @@ describe('the moment from which a task may be purged', () => {
 
   it('does not come while the task lives, also not in a new generation', () => {
     expect(purgeAt(submitted({ retentionMs: 0 }).record, defaults)).toBeNull();
-    expect(purgeAt(resumed(ended(0)), defaults)).toBeNull();
+    expect(purgeAt(resumed(ended(0)).record, defaults)).toBeNull();
   });
 });
 
@@ -67,7 +58,7 @@ describe('a tombstone', () => {
 
   it('is not made of what lives', () => {
     expect(tombstoneOf(submitted().record, NOW)).toBeNull();
-    expect(tombstoneOf(resumed(ended()), NOW)).toBeNull();
+    expect(tombstoneOf(resumed(ended()).record, NOW)).toBeNull();
   });
 
   it('is what an intent is told of', () => {
@@ -87,7 +78,7 @@ describe('a parent', () => {
   it('counts on its attached children while exactly their generation of it lives', () => {
     expect(isNeededByParent(child(true), parent)).toBe(true);
     expect(isNeededByParent(child(true), cancelled(parent).record)).toBe(false);
-    expect(isNeededByParent(child(true), resumed(cancelled(parent).record))).toBe(false);
+    expect(isNeededByParent(child(true), resumed(cancelled(parent).record).record)).toBe(false);
     expect(isNeededByParent(child(false), parent)).toBe(false);
     expect(isNeededByParent(child(true), null)).toBe(false);
     expect(isNeededByParent(ended(), parent)).toBe(false);

@@ -59,19 +59,21 @@ async function lastWord(agent: Handler): Promise<WorkerEvent['event']> {
   return last.event;
 }
 
-test('accepted, started and completed of quick handlers travel in one frame', async () => {
+test('accepted, started and completed of quick handlers travel together', async () => {
   const session = await start(async (claim) => ({ twice: Number(claim.args['n']) * 2 }));
   session.claim(claimOf('t1'), claimOf('t2', { argsJson: '{"n":4}' }));
-  const { events } = await session.next('events');
-  expect(events.map(({ taskId, eventSeq, event }) => `${taskId} ${eventSeq} ${event.case}`)).toEqual([
-    't1 1 accepted',
-    't1 2 started',
-    't1 3 completed',
-    't2 1 accepted',
-    't2 2 started',
-    't2 3 completed',
-  ]);
-  expect(events[5]?.event.value).toMatchObject({ resultJson: '{"twice":8}' });
+  const events: WorkerEvent[] = [];
+  let frames = 0;
+  for (; events.length < 6; frames++) events.push(...(await session.next('events')).events);
+  // One as a rule; a loop that others keep from its turn may need a second.
+  expect(frames).toBeLessThanOrEqual(2);
+  const said = (task: string): string[] =>
+    events.filter(({ taskId }) => taskId === task).map(({ eventSeq, event }) => `${eventSeq} ${event.case}`);
+  expect(said('t1')).toEqual(['1 accepted', '2 started', '3 completed']);
+  expect(said('t2')).toEqual(['1 accepted', '2 started', '3 completed']);
+  expect(events.find(({ taskId, eventSeq }) => taskId === 't2' && eventSeq === 3n)?.event.value).toMatchObject({
+    resultJson: '{"twice":8}',
+  });
   expect(worker?.held).toBe(2);
   session.judge('t1', 3);
   expect(await settled.next()).toEqual({ taskId: 't1', generation: 1, epoch: 1, kind: 'agent', as: 'completed' });

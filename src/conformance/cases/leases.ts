@@ -16,8 +16,9 @@ const CAUSE_OF_A_LATER_VERSION: number = 99;
 /** The handler's whole time passes and a heartbeat with it; neither may tell of the claim. */
 async function requireSilence(kit: Kit, session: KitSession, claim: OfferedClaim): Promise<void> {
   await kit.silencedAfter(session, [claim], 'its lease was lost and the worker told');
-  const { mark } = session;
   await kit.signals.quiet(SLEEP_MS);
+  // One that was on its way when the worker heard of it may still name the claim; now none may.
+  const { mark } = session;
   const { held } = await session.frame('heartbeat', 'a heartbeat after the loss', () => true, mark);
   const named = held.some(({ taskId, epoch }) => taskId === claim.taskId && epoch === claim.epoch);
   demand(!named, 'a heartbeat names the claim that was lost');

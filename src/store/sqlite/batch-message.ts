@@ -45,7 +45,8 @@ interface RowWrite {
   readonly readyOrder: number | null;
   readonly nextDueAt: number | null;
   readonly leaseSession: string | null;
-  readonly purgeAt: number | null;
+  /** Undefined: as it stands, which is what nearly every write says. */
+  readonly purgeAt: number | null | undefined;
   readonly record: string;
   readonly history: string;
 }
@@ -66,6 +67,7 @@ export interface RowUpdate extends RowWrite {
 
 /** A repair. `version` is the number of its event, which is all that its history row holds. */
 export interface RepairRow extends RowWrite {
+  readonly purgeAt: number | null;
   readonly fingerprint: string;
   readonly version: number;
   readonly routeKey: string;
@@ -88,9 +90,10 @@ export interface RowPlan {
   readonly rare: RareParts | null;
 }
 
-const INSERT = 0;
+/** What a write begins with: which it is, and what else there is to it. */
 const UPDATE = 1;
-const FRESH_INSERT = 2;
+const FRESH_ID = 2;
+const HAS_PURGE_AT = 4;
 
 export function encodeBatch(plans: readonly CommitPlan[]): BatchMessage {
   const items: Item[] = [];
@@ -155,14 +158,14 @@ function routeIndex(routeKeys: string[], routeKey: string): number {
 
 function pushInsert(items: Item[], write: RecordInsert, route: number): void {
   const { admission, record, index, events, idIsFresh = false } = write;
+  const saysPurge = index.purgeAt !== null;
   items.push(
-    idIsFresh ? FRESH_INSERT : INSERT,
+    (idIsFresh ? FRESH_ID : 0) | (saysPurge ? HAS_PURGE_AT : 0),
     admission.taskId,
     events.length,
     readyOrderOf(index),
     index.nextDueAt,
     index.leaseSession,
-    index.purgeAt,
     encodeRecord(record),
     encodeEvents(events),
     route,
@@ -170,22 +173,25 @@ function pushInsert(items: Item[], write: RecordInsert, route: number): void {
     admission.idempotencyKey,
     encodeAdmission(admission),
   );
+  if (saysPurge) items.push(index.purgeAt);
 }
 
 function pushUpdate(items: Item[], write: RecordUpdate): void {
   const { taskId, baseVersion, record, index, events } = write;
+  // A first generation that lives never had one; a later one may have taken it over from the one before.
+  const saysPurge = index.purgeAt !== null || record.generation > 1;
   items.push(
-    UPDATE,
+    UPDATE | (saysPurge ? HAS_PURGE_AT : 0),
     taskId,
     events.length,
     readyOrderOf(index),
     index.nextDueAt,
     index.leaseSession,
-    index.purgeAt,
     encodeRecord(record),
     encodeEvents(events),
     baseVersion,
   );
+  if (saysPurge) items.push(index.purgeAt);
 }
 
 /** The plans of a message, one by one and in order. */
@@ -211,22 +217,23 @@ export function* decodeBatch(message: BatchMessage): Generator<RowPlan, void, un
       const readyOrder = numberOrNull();
       const nextDueAt = numberOrNull();
       const leaseSession = items[next++] as string | null;
-      const purgeAt = numberOrNull();
       const record = text();
       const history = text();
-      const shared = { taskId, events, readyOrder, nextDueAt, leaseSession, purgeAt, record, history };
-      if (kind === UPDATE) {
-        writes.push({ kind: 'update', ...shared, baseVersion: number() });
+      const shared = { taskId, events, readyOrder, nextDueAt, leaseSession, record, history };
+      const purgeAt = (): number | null | undefined => ((kind & HAS_PURGE_AT) === 0 ? undefined : numberOrNull());
+      if ((kind & UPDATE) !== 0) {
+        writes.push({ kind: 'update', ...shared, baseVersion: number(), purgeAt: purgeAt() });
       } else {
         const routeKey = routeKeys[number()] ?? '';
         writes.push({
           kind: 'insert',
           ...shared,
-          idIsFresh: kind === FRESH_INSERT,
+          idIsFresh: (kind & FRESH_ID) !== 0,
           routeKey,
           namespace: text(),
           idempotencyKey: text(),
           admission: text(),
+          purgeAt: purgeAt(),
         });
       }
     }

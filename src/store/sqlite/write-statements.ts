@@ -13,14 +13,11 @@ export interface WriteStatements {
   readonly insertRoute: Statement<[string]>;
   readonly takeKey: Statement<[string, string, Order]>;
   readonly freeKey: Statement<[string, string]>;
-  readonly insertTask: Statement<
-    [Order, string, number, number, number | null, number | null, string | null, string, number | null]
-  >;
+  readonly insertTask: Statement<[Order, string, number, number, number | null, number | null, string | null, string]>;
   readonly insertAdmission: Statement<[Order, string]>;
   readonly insertHistory: Statement<[number, Order, number, string, Buffer]>;
-  readonly updateTask: Statement<
-    [number, number | null, number | null, string | null, string, number | null, Order, number]
-  >;
+  readonly updateTask: Statement<[number, number | null, number | null, string | null, string, Order, number]>;
+  readonly setPurgeAt: Statement<[number | null, Order]>;
   readonly insertLedger: Statement<[Order, string, string, string]>;
   readonly insertDiagnostic: Statement<{ order: Order; epoch: number; at: number; text: string; most: number }>;
   readonly updateSession: Statement<[number, number, number, string]>;
@@ -37,17 +34,19 @@ export function writeStatements(db: Database): WriteStatements {
     freeKey: db.prepare('DELETE FROM task_keys WHERE namespace = ? AND idempotency_key = ?'),
     insertTask: db.prepare(
       `INSERT OR IGNORE INTO tasks
-         (task_order, task_id, version, route_id, ready_order, next_due_at, lease_session, record, purge_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         (task_order, task_id, version, route_id, ready_order, next_due_at, lease_session, record)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     insertAdmission: db.prepare('INSERT INTO admissions (task_order, admission) VALUES (?, ?)'),
     insertHistory: db.prepare(
       'INSERT INTO history (first_sequence, task_order, last_number, events, link) VALUES (?, ?, ?, ?, ?)',
     ),
     updateTask: db.prepare(
-      `UPDATE tasks SET version = ?, ready_order = ?, next_due_at = ?, lease_session = ?, record = ?, purge_at = ?
+      `UPDATE tasks SET version = ?, ready_order = ?, next_due_at = ?, lease_session = ?, record = ?
        WHERE task_order = ? AND version = ?`,
     ),
+    // Apart from the update of the record: most of those have nothing to say of it, and an index would be looked at.
+    setPurgeAt: db.prepare('UPDATE tasks SET purge_at = ? WHERE task_order = ?'),
     insertLedger: db.prepare(
       'INSERT INTO intent_keys (task_order, intent_key, content_hash, answer) VALUES (?, ?, ?, ?)',
     ),

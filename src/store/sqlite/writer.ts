@@ -146,6 +146,7 @@ export class Writer {
     }
     counters.nextOrder = order + 1;
     statements.insertAdmission.run(order, row.admission);
+    if (row.purgeAt !== undefined) statements.setPurgeAt.run(row.purgeAt, order);
     const task = this.tasks.remember(taskId, { order, version: events, writtenIn: this.tasks.batch, link: null });
     this.appendHistory(task, row, row.admission);
     return null;
@@ -153,25 +154,23 @@ export class Writer {
 
   /** False: the id is taken. */
   private insertTask(order: number, row: RowInsert): boolean {
-    const { taskId, events, readyOrder, nextDueAt, leaseSession, record, purgeAt } = row;
+    const { taskId, events, readyOrder, nextDueAt, leaseSession, record } = row;
     const route = this.routeId(row.routeKey);
     const { insertTask } = this.statements;
-    return (
-      insertTask.run(order, taskId, events, route, readyOrder, nextDueAt, leaseSession, record, purgeAt).changes === 1
-    );
+    return insertTask.run(order, taskId, events, route, readyOrder, nextDueAt, leaseSession, record).changes === 1;
   }
 
   private update(row: RowUpdate): null {
     const task = this.tasks.get(row.taskId);
     const version = row.baseVersion + row.events;
     const { readyOrder, nextDueAt, leaseSession, record, purgeAt, baseVersion } = row;
-    const { updateTask } = this.statements;
     const changed =
       task !== null &&
-      updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, purgeAt, task.order, baseVersion).changes ===
-        1;
+      this.statements.updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, task.order, baseVersion)
+        .changes === 1;
     if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
     task.version = version;
+    if (purgeAt !== undefined) this.statements.setPurgeAt.run(purgeAt, task.order);
     task.writtenIn = this.tasks.batch;
     this.appendHistory(task, row, null);
     return null;
