@@ -62,7 +62,11 @@ export class Repairs {
       const audit = { ...seen.audit, findings: lasting };
       const plan = await this.planOf(command, seen.task, audit);
       if (plan.kind === 'impossible') return refused(useless(command, plan));
-      if (plan.kind === 'sound' || key === null) return untouched(seen.task, lasting);
+      if (key === null) return untouched(seen.task, lasting);
+      if (plan.kind === 'sound') {
+        const refusal = seen.task.record.ok ? await this.takeLostLease(seen.task.record.value) : null;
+        return refusal === null ? untouched(seen.task, lasting) : refused(refusal);
+      }
       const answer = await this.write(command, plan, { fingerprint: seen.task.fingerprint, findings: lasting });
       if (answer !== 'lost') return answer;
     }
@@ -104,19 +108,23 @@ export class Repairs {
       case 'repeated':
         return this.replay(command, outcome.original);
       case 'applied':
-        await this.takeLostLease(outcome.record);
         return this.done(taskId, { applied: true, replayed: false, findings: seen.findings });
     }
   }
 
-  /** Its session may have gone while nothing could be done to the task: nobody else looks for that any more. */
-  private async takeLostLease({ admission, lease }: TaskRecord): Promise<void> {
-    if (lease === null) return;
+  /**
+   * Its session may have gone while nothing could be done to the task: nobody else looks for that any more. What keeps
+   * it from being taken is the answer, so that the repair is asked for again.
+   */
+  private async takeLostLease({ admission, lease }: TaskRecord): Promise<Refusal | null> {
+    if (lease === null) return null;
     const { sessionId } = lease;
     const session = await this.authority.store.loadSession(sessionId);
-    if (session !== null && session.state !== 'gone') return;
+    if (session !== null && session.state !== 'gone') return null;
     const cause = authorityCause('reaper', reason('run.requeued.lease_lost'), sessionId);
-    await this.authority.apply({ taskId: admission.taskId, intent: { kind: 'session_lost', sessionId, cause } });
+    const intent = { kind: 'session_lost', sessionId, cause } as const;
+    const answer = await this.authority.apply({ taskId: admission.taskId, intent });
+    return answer.kind === 'refused' ? answer.refusal : null;
   }
 
   private replay({ taskId, key }: RepairCommand, entry: LedgerEntry): Promise<RepairAnswer> | RepairAnswer {
@@ -136,6 +144,9 @@ export class Repairs {
     taskId: string,
     outcome: { readonly applied: boolean; readonly replayed: boolean; readonly findings: readonly Finding[] },
   ): Promise<RepairAnswer> {
+    const before = await this.authority.get(taskId);
+    const refusal = before.ok ? await this.takeLostLease(before.value) : null;
+    if (refusal !== null) return refused(refusal);
     const read = await this.authority.get(taskId);
     return { kind: 'done', ...outcome, record: read.ok ? read.value : null };
   }

@@ -94,8 +94,10 @@ export class PermitAlignment {
       const { name } = state;
       const done = await this.authority.upkeep.changePermit({ kind: 'limited', name, limit, most: MOVES_PER_STEP });
       if (done === 'again') return false;
-      const [next] = await this.authority.store.permits(before, 1);
-      if (next?.name !== name) return true;
+      // Others may have come between them meanwhile.
+      const after = await this.authority.store.permits(before, STATES_PER_PAGE);
+      const next = after.find((permit) => permit.name === name);
+      if (next === undefined) return true;
       state = next;
     }
     return true;
@@ -108,12 +110,20 @@ export class PermitAlignment {
     return serialized.some(([label]) => lines.has(label));
   }
 
+  /** One that runs and is not counted would have another one run beside it: it is aligned, or nothing starts. */
+  private async alignRunner(taskId: string): Promise<void> {
+    if ((await this.authority.upkeep.alignPermits(taskId)) === 'done') return;
+    const read = await this.authority.get(taskId);
+    const isHopeless = !read.ok && ['RECORD_DAMAGED', 'TASK_NOT_FOUND'].includes(read.refusal.reason);
+    if (!isHopeless) throw new StoreError('unavailable', 'what runs could not be given its permits');
+  }
+
   private async alignRunning(): Promise<void> {
     const { store } = this.authority;
     for (const sessionId of await store.leaseHolders()) {
       for (let after = 0; ;) {
         const page = await store.tasksOfSession(sessionId, after, TASKS_PER_PAGE);
-        await Promise.all(page.map(({ taskId }) => this.authority.upkeep.alignPermits(taskId)));
+        await Promise.all(page.map(({ taskId }) => this.alignRunner(taskId)));
         const last = page[page.length - 1];
         if (last === undefined || page.length < TASKS_PER_PAGE) break;
         after = last.order;

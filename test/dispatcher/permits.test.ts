@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { IntentAnswer } from '../../src/authority/intent-work.js';
 import type { Intent } from '../../src/kernel/intent.js';
 import type { PermitRules } from '../../src/kernel/permits.js';
+import { StoreError } from '../../src/store/store-error.js';
 import { causeOf, subscription } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { World, type WorldOptions } from '../support/world.js';
@@ -320,6 +321,21 @@ describe('a start with other limits', () => {
     await again.say(ids[2] ?? '', 'accepted', 'started', 'completed');
     await after.settle();
     expect(again.sink.claimedIds).toEqual([ids[2], ids[3]]);
+  });
+
+  it('that serialize a capability start nothing while who runs with it cannot be counted', async () => {
+    const before = await open({ permitRules: { keyLimits: [], capabilities: new Map() } });
+    await openWorker(before, { slots: 1, serves: ALL });
+    await idsOf(before, 1, GPU);
+    await before.settle();
+    before.kill();
+    const away = new StoreError('unavailable', 'away');
+    const real = new Proxy(before.real, {
+      get: (store, name) =>
+        name === 'commit' ? () => Promise.reject(away) : (Reflect.get(store, name) as () => unknown).bind(store),
+    });
+    const started = World.open({ real, clock: before.clock, permitRules: RULES });
+    await expect(started).rejects.toMatchObject({ failure: 'unavailable' });
   });
 
   it('that serialize a capability no more lets everybody go on', async () => {

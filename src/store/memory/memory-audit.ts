@@ -33,6 +33,8 @@ export class MemoryAudit {
     let at = after;
     for (let bytes = 0; at < wanted.length && tasks.length < limit && bytes < MAX_BYTES_PER_AUDIT; at++) {
       const entry = wanted[at] ?? null;
+      // A purged task leaves its place empty.
+      if (entry === null && taskIds === null) continue;
       tasks.push(entry === null ? null : this.task(entry));
       for (const [, , text] of entry?.rows ?? []) bytes += text.length;
     }

@@ -156,12 +156,13 @@ export class AuditReads {
     const found = [statements.liveChildren.get(order) ?? 0, statements.openEdges.get(order) ?? 0] as const;
     const link = admission?.policy.parent ?? null;
     const parent = link === null ? undefined : statements.task.get(link.taskId);
-    if (parent === undefined) return { counts, found, childLive: null, parent: null, parentPropagates: false };
+    const childLive = link === null ? null : (statements.childLive.get(order) ?? null);
+    if (parent === undefined) return { counts, found, childLive, parent: null, parentPropagates: false };
     const [parentOrder, parentId, version, last, record, stored] = parent;
     return {
       counts,
       found,
-      childLive: statements.childLive.get(parentOrder, order) ?? null,
+      childLive,
       parent: [parentOrder, parentId, version, last, record, stored === null ? null : withoutArgs(stored)],
       parentPropagates: statements.propagates.get(parentOrder) !== undefined,
     };
@@ -216,11 +217,13 @@ function weightOf({ columns, admission, history, parent }: AuditRow): number {
 function auditStatements(db: Database) {
   const nextOrder: Statement<{ after: Order }, Order | null> = db
     .prepare<{ after: Order }, Order | null>(
-      // Also what is left of a task whose own row is lost.
+      // Also what is left of a task whose own row is lost, but for what a purge has not swept yet.
       `SELECT min(task_order) FROM (
          SELECT min(task_order) AS task_order FROM tasks WHERE task_order > :after
-         UNION ALL SELECT min(task_order) FROM admissions WHERE task_order > :after
-         UNION ALL SELECT min(task_order) FROM history WHERE task_order > :after)`,
+         UNION ALL SELECT * FROM (SELECT task_order FROM admissions a WHERE task_order > :after
+           AND NOT EXISTS (SELECT 1 FROM purging p WHERE p.task_order = a.task_order) ORDER BY task_order LIMIT 1)
+         UNION ALL SELECT * FROM (SELECT task_order FROM history h WHERE task_order > :after
+           AND NOT EXISTS (SELECT 1 FROM purging p WHERE p.task_order = h.task_order) ORDER BY task_order LIMIT 1))`,
     )
     .pluck();
   const pluck = <Values extends unknown[], Value>(sql: string): Statement<Values, Value> =>
@@ -250,7 +253,8 @@ function auditStatements(db: Database) {
       .raw(),
     liveChildren: pluck<[Order], number>('SELECT count(*) FROM children WHERE parent_order = ? AND live = 1'),
     openEdges: pluck<[Order], number>('SELECT count(*) FROM dependencies WHERE waiter_order = ?'),
-    childLive: pluck<[Order, Order], number>('SELECT live FROM children WHERE parent_order = ? AND child_order = ?'),
+    // By the child alone: its parent may be purged, and goes on naming its children.
+    childLive: pluck<[Order], number>('SELECT live FROM children WHERE child_order = ?'),
     task: db
       .prepare<[string], TaskRow>(
         `SELECT t.task_order, t.task_id, t.version, ${LAST_NUMBER}, t.record, a.admission

@@ -60,16 +60,17 @@ export class Repairs {
     if (holder === undefined || !this.owns(holder, derived)) statements.putKey.run(namespace, idempotencyKey, order);
     if (parentId !== null) {
       const parent = this.tasks.get(parentId)?.order;
-      if (parent !== undefined) {
-        statements.putChild.run(parent, order, livesAsChild ? 1 : 0);
-        statements.recount.run({ order: parent });
-      }
+      const purged = parent === undefined ? statements.purgedOrder.get(parentId) : undefined;
+      const named = parent ?? purged;
+      if (named !== undefined) statements.putChild.run(named, order, livesAsChild ? 1 : 0);
+      if (parent !== undefined) statements.recount.run({ order: parent });
     }
     statements.recount.run({ order });
   }
 
-  /** Whether that task was admitted under this key: then the key is not taken from it. */
+  /** Whether that task was admitted under this key, if only a purged one: then the key is not taken from it. */
   private owns(holder: Order, { namespace, idempotencyKey }: Derived): boolean {
+    if (this.statements.isPurged.get(holder) !== undefined) return true;
     const stored = this.statements.admission.get(holder) ?? '';
     const admission = decoded(() => decodeAdmission('', stored, 'without_args'));
     return admission.ok && admission.value.namespace === namespace && admission.value.idempotencyKey === idempotencyKey;
@@ -81,6 +82,8 @@ function repairStatements(db: Database) {
     seen: db
       .prepare<[string], [Order, number, string]>('SELECT task_order, version, record FROM tasks WHERE task_id = ?')
       .raw(),
+    isPurged: db.prepare<[Order], number>('SELECT 1 FROM tombstones WHERE task_order = ?').pluck(),
+    purgedOrder: db.prepare<[string], Order>('SELECT task_order FROM tombstones WHERE task_id = ?').pluck(),
     end: db
       .prepare<[Order], [number, string | null]>(
         `SELECT last_number, nullif(lower(hex(link)), '') FROM history
