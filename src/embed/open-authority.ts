@@ -34,6 +34,8 @@ export interface OpenOptions {
   readonly concurrency?: readonly { readonly key: string; readonly limit: number }[];
   /** How long finished tasks are kept that name no retention of their own: `30d`, `never`, … Default: `never`. */
   readonly retention?: string | Readonly<Partial<Record<TerminalStatus | 'all', string>>>;
+  /** A file with the key of the hash chains, at least 32 bytes, if the store was made with one. Default: none. */
+  readonly chainKeyFile?: string;
   /** Who this program is, in every fact. At most 255 bytes. Default: `anonymous`. */
   readonly principal?: string;
   /** Who acts where a call names nobody. Default: a producer without a name. */
@@ -72,7 +74,7 @@ export async function openEmbedded(options: OpenOptions, around: Surroundings = 
   );
   const keyLimits = await configured('concurrency', async () => readKeyLimits(options.concurrency ?? []));
   const retention = await configured('retention', async () => readRetention(options.retention ?? 'never'));
-  const store = around.store ?? (await configured('store', () => storeOf(options.store)));
+  const store = around.store ?? (await configured('store', () => storeOf(options.store, options.chainKeyFile ?? null)));
   try {
     const engine = await makeEngine({
       store,
@@ -104,8 +106,8 @@ function settingOf(kind: string | ActionKindSetting): ActionKindSetting {
 }
 
 /** The memory store is loaded for who asks for it by name, and for nobody else. */
-async function storeOf(url: string): Promise<TaskStore> {
-  if (url !== 'memory:') return openStore(url);
+async function storeOf(url: string, chainKeyFile: string | null): Promise<TaskStore> {
+  if (url !== 'memory:') return openStore(url, chainKeyFile);
   const { openMemoryStore } = await import('../store/memory/memory-store.js');
   return openMemoryStore();
 }
