@@ -79,7 +79,10 @@ export function addPolicyOptions(command: Command): Command {
     .option('--depends-on <task-id>', 'must complete first; repeatable', collectList)
     .option('--depends-on-end <task-id>', 'must end first, in whatever way; repeatable', collectList)
     .option('--on-unsatisfied <word>', words(OnUnsatisfiedSchema), enumNumber(OnUnsatisfiedSchema))
-    .option('--concurrency-key <key>', 'tasks of one key take turns');
+    .option(
+      '--concurrency-key <key>',
+      'tasks of one key take turns: one runs at a time unless the service was configured otherwise',
+    );
 }
 
 /** Fields to make a policy from. */
