@@ -18,7 +18,7 @@ export interface TaskEvent {
   readonly generation: number;
   /** The task's revision after this fact; 0 for what a worker said on the way. */
   readonly revision: number;
-  /** `task.submitted`, `task.progress`, `reeve.task.claimed`, … (docs/events.md). */
+  /** `task.submitted`, `task.progress`, `reeve.task.claimed`, … (docs/reference/events.md). */
   readonly type: string;
   readonly fromStatus: TaskStatusWord | 'unknown' | undefined;
   readonly toStatus: TaskStatusWord | 'unknown' | undefined;
