@@ -8,7 +8,6 @@ import { Auditor } from '../../src/audit/auditor.js';
 import { type RepairAnswer, Repairs } from '../../src/audit/repairs.js';
 import type { RepairKind } from '../../src/kernel/event.js';
 import { reason } from '../../src/kernel/reason-codes.js';
-import { refuse } from '../../src/kernel/refusal.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { temporaryFolder } from '../contract/engines.js';
@@ -128,23 +127,6 @@ describe('rebuild_record', () => {
     const answer = await repair('a', 'rebuild_record');
     expect(answer).toMatchObject({ applied: true, record: { status: 'queued', lease: null, attempt: 1 } });
     expect(await findings()).toEqual([]);
-  });
-
-  it('is asked for again when that lease could not be taken, and takes it then', async () => {
-    await running('a');
-    tamper(OOPS('a'));
-    const { sessionId, attachment } = worker;
-    await world.authority.writeSession({ kind: 'end', sessionId, attachment });
-    const apply = world.authority.apply.bind(world.authority);
-    world.authority.apply = (request) => {
-      world.authority.apply = apply;
-      expect(request.intent.kind).toBe('session_lost');
-      return Promise.resolve({ kind: 'refused', refusal: refuse('OVERLOADED', 'full', {}), record: null });
-    };
-    const first = await repair('a', 'rebuild_record', { key: 'mend' });
-    expect(first).toMatchObject({ kind: 'refused', refusal: { reason: 'OVERLOADED' } });
-    const again = await repair('a', 'rebuild_record', { key: 'mend' });
-    expect(again).toMatchObject({ applied: true, replayed: true, record: { status: 'queued', lease: null } });
   });
 
   it('is claimed at once when it is ready, with its args', async () => {

@@ -3,7 +3,7 @@
  */
 import { ErrorReason } from '../../gen/reeve/v1/error_reason_pb.js';
 import { LeaseLossCause } from '../../gen/reeve/v1/worker_service_pb.js';
-import { type ConformanceCase, demand } from '../case.js';
+import { type ConformanceCase } from '../case.js';
 import type { Kit } from '../kit.js';
 import { KINDS } from '../kit-contract.js';
 import type { KitSession } from '../kit-session.js';
@@ -19,9 +19,9 @@ async function requireSilence(kit: Kit, session: KitSession, claim: OfferedClaim
   await kit.signals.quiet(SLEEP_MS);
   // One that was on its way when the worker heard of it may still name the claim; now none may.
   const { mark } = session;
-  const { held } = await session.frame('heartbeat', 'a heartbeat after the loss', () => true, mark);
-  const named = held.some(({ taskId, epoch }) => taskId === claim.taskId && epoch === claim.epoch);
-  demand(!named, 'a heartbeat names the claim that was lost');
+  const silent = ({ held }: { readonly held: readonly { taskId: string; epoch: bigint }[] }): boolean =>
+    !held.some(({ taskId, epoch }) => taskId === claim.taskId && epoch === claim.epoch);
+  await session.frame('heartbeat', 'a heartbeat that does not name the claim that was lost', silent, mark);
 }
 
 const terms = { ttlMs: 3 * HEARTBEAT_MS, heartbeatMs: HEARTBEAT_MS };

@@ -62,7 +62,8 @@ export class ClaimContext implements HandlerContext {
 
   get binary(): Say<[data: Uint8Array, contentType: string]> {
     return observed(async (data, contentType) => {
-      const bytes = this.#requireSize('binary', data.length);
+      if (!(data instanceof Uint8Array)) throw new TypeError('binary output is a Uint8Array');
+      const bytes = this.#requireSize('binary', data.byteLength);
       return this.#output({ case: 'binary', value: { data, contentType } }, bytes);
     });
   }

@@ -90,10 +90,12 @@ export class HeldClaim {
   /** Gives the event its number and keeps it until it is answered. */
   number(saying: Saying): NumberedEvent {
     const { taskId, generation, epoch } = this;
-    const seq = ++this.lastSeq;
+    const seq = this.lastSeq + 1;
     const eventSeq = BigInt(seq);
     const message = create(WorkerEventSchema, { taskId, generation, epoch, eventSeq, event: saying });
+    // What cannot be encoded throws here, before it has used a number that nobody would ever hear of.
     const event = { seq, bytes: toBinary(WorkerEventSchema, message) };
+    this.lastSeq = seq;
     this.events.push(event);
     return event;
   }

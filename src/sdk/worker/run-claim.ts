@@ -28,37 +28,64 @@ export function runClaim(held: HeldClaim, handler: Handler<never> | undefined, s
   outbox.say(held, { case: 'started', value: {} });
   outbox.sayIfSilent();
   book.handlerBegan(held);
-  const returned = (value: unknown) => {
+  const end = (say: () => void): void => {
     context.end();
-    if (held.phase === 'open') settle(held, completionOf(value, terms.maxResultBytes), stage);
-    book.handlerEnded(held);
+    try {
+      if (held.phase === 'open') say();
+    } catch {
+      // A handler must not take its worker down with it, nor leave its task running for as long as that lives.
+      settle(held, unsayable, stage);
+    } finally {
+      book.handlerEnded(held);
+    }
   };
-  const thrown = (error: unknown) => {
-    context.end();
-    if (held.phase === 'open') settleThrow(held, error, stage);
-    book.handlerEnded(held);
-  };
+  const returned = (value: unknown): void => end(() => settle(held, completionOf(value, terms.maxResultBytes), stage));
+  const thrown = (error: unknown): void => end(() => settleThrow(held, error, stage));
   let outcome: unknown;
+  let later: Promise<unknown> | null;
   try {
     outcome = handler(held.claim, context);
+    later = laterOf(outcome, context);
   } catch (error) {
     return thrown(error);
   }
-  if (outcome instanceof Promise) outcome.then(returned, thrown);
-  else if (isAsyncGenerator(outcome)) drain(outcome, context).then(returned, thrown);
-  else if (isThenable(outcome)) Promise.resolve(outcome).then(returned, thrown);
-  else returned(outcome);
+  if (later === null) returned(outcome);
+  else later.then(returned, thrown);
 }
 
-/** What is yielded is output; what is returned is the result. */
-async function drain(generator: AsyncGenerator<unknown, unknown, undefined>, context: ClaimContext): Promise<unknown> {
+/** The end of what goes on after the call; null when the handler has returned its result. May throw what a getter does. */
+function laterOf(outcome: unknown, context: ClaimContext): Promise<unknown> | null {
+  if (outcome instanceof Promise) return outcome;
+  if (isAsyncIterable(outcome)) return drain(outcome, context);
+  return isThenable(outcome) ? Promise.resolve(outcome) : null;
+}
+
+/** What is yielded is output; what is returned is the result. Whatever ends it early lets it clean up. */
+async function drain(iterable: AsyncIterable<unknown, unknown, undefined>, context: ClaimContext): Promise<unknown> {
   const { output } = context;
+  const iterator = iterable[Symbol.asyncIterator]();
   for (;;) {
-    const step = await generator.next();
+    const step = await iterator.next();
     if (step.done === true) return step.value;
-    await output(step.value);
+    try {
+      await output(step.value);
+    } catch (error) {
+      await iterator.return?.();
+      throw error;
+    }
   }
 }
+
+const unsayable: Saying = {
+  case: 'failed',
+  value: {
+    error: {
+      code: 'handler_error',
+      message: 'the ending of the handler could not be said: a value in it is of no kind that the service knows',
+      retryable: false,
+    },
+  },
+};
 
 function settleThrow(held: HeldClaim, error: unknown, stage: Stage): void {
   const reason = held.stop.reason;
@@ -85,8 +112,8 @@ function settlementWord(saying: Saying): SettlementWord {
   }
 }
 
-function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, undefined> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value;
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown, unknown, undefined> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
