@@ -12,13 +12,15 @@ import { temporaryFolder } from '../contract/engines.js';
 import { causeOf } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
+import { published } from './stored-file.js';
 
 it.each(['its key again', 'another key'])('a lost lease that could not be taken is taken with %s', async (which) => {
   const path = join(temporaryFolder(), 'reeve.db');
   const world = await World.open({ real: await openSqliteStore({ path }), cacheBytes: 0, timers: 'stopped' });
   const { sessionId, attachment } = await openWorker(world);
+  const claimed = published(world, 'a', 'reeve.task.claimed');
   await world.admit('a', { taskId: 'a' });
-  await world.settle();
+  await claimed;
   const db = new Database(path);
   db.prepare("UPDATE tasks SET record = 'x'").run();
   db.close();
