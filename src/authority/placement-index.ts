@@ -2,6 +2,7 @@
  * What the store indexes about a record, as the kernel computes it under the configuration in force: readiness, the one
  * timer, the lease holder, when it may be purged, and the permits of a task that needs any.
  */
+import type { TaskEvent } from '../kernel/event.js';
 import { NO_PERMITS, type Permits, permitStance } from '../kernel/permits.js';
 import { readyOrder } from '../kernel/placement.js';
 import type { Admission, TaskRecord } from '../kernel/record.js';
@@ -23,8 +24,12 @@ export function isReady(record: TaskRecord, rules: IndexRules): boolean {
   return readyOrder(record) !== null && rules.permitsOf(record.admission).length === 0;
 }
 
-/** @param claims whether the write is a claim, which its task must hold its permits for. */
-export function placementIndex(record: TaskRecord, rules: IndexRules = PLAIN_RULES, claims = false): RecordIndex {
+/** @param events those of the write: where a claim is among them, its task must hold its permits. */
+export function placementIndex(
+  record: TaskRecord,
+  rules: IndexRules = PLAIN_RULES,
+  events: readonly TaskEvent[] = [],
+): RecordIndex {
   const needs = rules.permitsOf(record.admission);
   const index = {
     readyOrder: readyOrder(record),
@@ -32,5 +37,7 @@ export function placementIndex(record: TaskRecord, rules: IndexRules = PLAIN_RUL
     leaseSession: record.lease?.sessionId ?? null,
     purgeAt: purgeAt(record, rules.retention),
   };
-  return needs.length === 0 ? index : { ...index, permits: { needs, stance: permitStance(record), claims } };
+  if (needs.length === 0) return index;
+  const claims = events.some(({ type }) => type === 'reeve.task.claimed');
+  return { ...index, permits: { needs, stance: permitStance(record), claims } };
 }

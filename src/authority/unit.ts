@@ -251,8 +251,7 @@ export class RecordUnit extends Answers {
     const { draft, base, idIsFresh } = this;
     if (draft.events.length === 0) return null;
     const { record, events } = draft;
-    const claims = events.some(({ type }) => type === 'reeve.task.claimed');
-    const index = placementIndex(record, rules, claims);
+    const index = placementIndex(record, rules, events);
     if (base === null) {
       const { admission } = record;
       const routeKey = routeKeyOf(admission);

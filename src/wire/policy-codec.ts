@@ -21,7 +21,7 @@ import type { Fields } from './message-fields.js';
 
 const NO_POLICY: TaskPolicyInput = {};
 
-/** Throws MALFORMED for what is not well-formed, UNSUPPORTED for what is not served. `field` leads to the policy. */
+/** Throws MALFORMED for what is not well-formed. `field` leads to the policy. */
 export function readPolicy(field: string, policy: TaskPolicy | undefined): TaskPolicyInput {
   if (policy === undefined) return NO_POLICY;
   const span = (name: string, duration: Duration | undefined): number | undefined =>

@@ -22,11 +22,6 @@ export function unsupportedField(field: string): RefusalError {
   return new RefusalError(refuse('UNSUPPORTED', `${field} is not served by this version`, { field }));
 }
 
-/** The same for a call. */
-export function unsupportedMethod(name: string): RefusalError {
-  return new RefusalError(refuse('UNSUPPORTED', `${name} is not served by this version`, { method: name }));
-}
-
 /** The value of a check that passed; throws the refusal of one that did not, its field under `prefix`. */
 export function checked<Value>(outcome: Checked<Value>, prefix = ''): Value {
   if (outcome.ok) return outcome.value;

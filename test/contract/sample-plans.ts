@@ -151,8 +151,7 @@ export function changed(record: TaskRecord, change: (draft: Draft) => void, at: 
   const draft = Draft.of(record, at);
   change(draft);
   const { taskId } = record.admission;
-  const claims = draft.events.some(({ type }) => type === 'reeve.task.claimed');
-  const index = placementIndex(draft.record, INDEX_RULES, claims);
+  const index = placementIndex(draft.record, INDEX_RULES, draft.events);
   const update = { kind: 'update', taskId, baseVersion: record.lastEvent, record: draft.record, index } as const;
   return { plan: planOf({ records: [{ ...update, events: draft.events }] }), record: draft.record };
 }

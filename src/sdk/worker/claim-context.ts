@@ -15,9 +15,9 @@ import type { WorkTerms } from './work-terms.js';
 /** Texts for people are cut here before the server would: it counts bytes, this counts UTF-16 units. */
 export const MAX_MESSAGE_LENGTH = 8 * 1024;
 export const MAX_REASON_LENGTH = 1024;
-/** setTimeout fires at once beyond this. */
 /** A checkpoint travels in one claim with the arguments (worker_service.proto, Checkpoint). */
 const MAX_CHECKPOINT_BYTES = 131_072;
+/** setTimeout fires at once beyond this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 type OutputContent = Exclude<MessageInitShape<typeof OutputSchema>['content'], undefined>;
