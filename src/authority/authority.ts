@@ -7,9 +7,16 @@ import type { Submission } from '../kernel/admission/submission.js';
 import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
 import type { ResumeIntent } from '../kernel/intent.js';
 import type { TaskRecord } from '../kernel/record.js';
-import { NO_PERMIT_RULES, type PermitRules, type PermitWait, permitStance, permitsOf } from '../kernel/permits.js';
+import {
+  NO_PERMIT_RULES,
+  fullPermit,
+  type PermitRules,
+  type PermitWait,
+  permitStance,
+  permitsOf,
+} from '../kernel/permits.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
-import { KEEP_FOR_EVER, type RetentionDefaults } from '../kernel/retention.js';
+import type { RetentionDefaults } from '../kernel/retention.js';
 import { taskPurged } from '../kernel/tombstone.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
@@ -24,6 +31,7 @@ import { Committer } from './committer.js';
 import { GenerationIds } from './generation-ids.js';
 import { type IntentAnswer, type IntentRequest, IntentWork, type Naming } from './intent-work.js';
 import { LeaseTokens } from './lease-tokens.js';
+import { indexRules } from './placement-index.js';
 import { type CommitListener, Publisher } from './publisher.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
@@ -87,10 +95,7 @@ export class Authority {
       publisher: this.publisher,
       newBatchId: this.newId,
       acceptTimeoutMs: options.acceptTimeoutMs ?? DEFAULT_ACCEPT_TIMEOUT_MS,
-      rules: {
-        permitsOf: (admission) => permitsOf(admission, this.permitRules),
-        retention: options.retention ?? KEEP_FOR_EVER,
-      },
+      rules: indexRules(this.permitRules, options.retention),
       onFatal: (error) => this.end(error),
       onDefect,
       onOutage: () => {
@@ -253,7 +258,7 @@ export class Authority {
       const wait = await this.permitWait(record);
       return {
         ok: true,
-        value: { parent: seen, liveChildren: counts?.liveChildren ?? 0, permitAwaited: wait?.name ?? null },
+        value: { parent: seen, liveChildren: counts?.liveChildren ?? 0, permitAwaited: fullPermit(wait) },
       };
     });
   }

@@ -20,8 +20,8 @@ export class ClaimWork implements Work {
     private readonly assignment: Assignment,
     private readonly source: ClaimSource,
     private readonly acceptTimeoutMs: number,
-    /** A task that was thought to be ready waits for a permit. */
-    private readonly onWaiting: (taskId: string) => void,
+    /** A task that was thought to be ready waits for a permit, or its record is damaged. */
+    private readonly onMisplaced: (taskId: string, why: 'waits' | 'damaged') => void,
   ) {}
 
   get taskId(): string {
@@ -32,7 +32,9 @@ export class ClaimWork implements Work {
     const { assignment, source } = this;
     const located = batch.locate(assignment.taskId);
     if (located.kind === 'refused') {
-      return source.failed(assignment, located.refusal.reason === 'RECORD_DAMAGED' ? 'damaged' : 'stale');
+      const damaged = located.refusal.reason === 'RECORD_DAMAGED';
+      if (damaged) this.onMisplaced(assignment.taskId, 'damaged');
+      return source.failed(assignment, damaged ? 'damaged' : 'stale');
     }
     const { unit } = located;
     const order = readyOrder(unit.draft.record);
@@ -55,7 +57,7 @@ export class ClaimWork implements Work {
     // A lost pairing is not judged again: the dispatcher pairs afresh with what is true by then.
     const { assignment, source } = this;
     const waiting = verdict.kind === 'conflict' && verdict.subject === 'permit';
-    if (waiting) this.onWaiting(assignment.taskId);
+    if (waiting) this.onMisplaced(assignment.taskId, 'waits');
     if (waiting || verdict.kind === 'duplicate' || verdict.kind === 'task_id_taken') source.failed(assignment, 'stale');
     else source.failed(assignment, lostStanding(verdict, assignment.sessionId) ? 'session' : 'record');
     return 'answered';

@@ -21,7 +21,7 @@ import { type IndexRules, isReady } from './placement-index.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
 import { commitRefusal, contention, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
-import { AlignWork } from './permit-work.js';
+import { AlignWork, PermitStepWork, UnsettledPermits } from './permit-work.js';
 import type { Unit } from './unit.js';
 import { type Waiting, WaitingWorks } from './waiting-works.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
@@ -54,11 +54,14 @@ export class Committer {
   /** After a fatal failure: the store is not called again. */
   private ended = false;
   private claims: ClaimSource = NO_CLAIMS;
+  private readonly unsettled: UnsettledPermits;
   private building = false;
   private deferred: (() => void)[] = [];
   private idle: (() => void)[] = [];
 
-  constructor(private readonly options: CommitterOptions) {}
+  constructor(private readonly options: CommitterOptions) {
+    this.unsettled = new UnsettledPermits(options.rules.permitLimit);
+  }
 
   useClaims(source: ClaimSource): void {
     this.claims = source;
@@ -255,7 +258,7 @@ export class Committer {
     while (works.length < room && records.missingCount < CLAIMS_PER_LOAD) {
       const assignment = this.claims.next();
       if (assignment === null) break;
-      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs, this.alignLater));
+      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs, this.misplaced));
       if (batch.unitOf(assignment.taskId) === undefined) records.need(assignment.taskId);
     }
     return works;
@@ -309,6 +312,8 @@ export class Committer {
       for (const ready of verdict.ready ?? []) this.claims.offerReady(ready);
       if (verdict.ready !== undefined) this.claimsWanted = true;
       for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
+      this.unsettled.note(verdict.unsettled ?? []);
+      for (const step of this.unsettled.steps()) this.works.add(step, 0);
       return;
     }
     this.forget(unit);
@@ -325,9 +330,11 @@ export class Committer {
     }
   }
 
-  /** The ready index has a task that waits, or was made so by another configuration: it is put where it belongs. */
-  private readonly alignLater = (taskId: string): void => {
-    this.works.add(new AlignWork(taskId, () => undefined), 0);
+  /** The ready index has a task that cannot be claimed: it is put where it belongs, so that others come to their turn. */
+  private readonly misplaced = (taskId: string, why: 'waits' | 'damaged'): void => {
+    const ignored = (): void => undefined;
+    const aside = { kind: 'aside', taskId } as const;
+    this.works.add(why === 'waits' ? new AlignWork(taskId, ignored) : new PermitStepWork(aside, ignored), 0);
   };
 
   /**

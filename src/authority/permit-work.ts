@@ -1,6 +1,7 @@
 /**
- * The works on permits beside what records say: bringing one task to what the configuration in force wants of it, and
- * one step of changing a permit. They may be repeated at any time; what is as it should be stays as it is.
+ * The works on permits beside what records say: bringing one task to what the configuration in force wants of it, taking
+ * a damaged one out of its line, and one step of changing a permit. They may be repeated at any time; what is as it should
+ * be stays as it is.
  */
 import type { Refusal } from '../kernel/refusal.js';
 import type { PermitWrite } from '../store/permit-rows.js';
@@ -42,7 +43,7 @@ export class AlignWork extends PermitWork implements Work {
   }
 }
 
-export class PermitStep extends PermitWork implements Work {
+export class PermitStepWork extends PermitWork implements Work {
   readonly taskId = null;
 
   constructor(
@@ -54,5 +55,43 @@ export class PermitStep extends PermitWork implements Work {
 
   judge(batch: Batch): void {
     batch.writePermits([], [this.write]).answer(this, () => this.settle('done'));
+  }
+}
+
+/** Tasks that one transaction moves in and out of the lines of a permit. */
+export const PERMIT_MOVES_PER_STEP = 256;
+
+/**
+ * Permits of which a plan could not do all that there was to do: each is gone on with, a step per batch, until a commit
+ * says that there is no more. What a failed store left undone is tried with the next batch that there is.
+ */
+export class UnsettledPermits {
+  private readonly names = new Set<string>();
+  private readonly underWay = new Set<string>();
+
+  constructor(private readonly limitOf: (name: string) => number | null) {}
+
+  note(names: readonly string[]): void {
+    for (const name of names) this.names.add(name);
+  }
+
+  /** The steps that are to be taken now. */
+  steps(): PermitStepWork[] {
+    const works: PermitStepWork[] = [];
+    for (const name of this.names) {
+      const limit = this.limitOf(name);
+      if (limit === null) this.names.delete(name);
+      if (limit === null || this.underWay.has(name)) continue;
+      this.underWay.add(name);
+      const write = { kind: 'limited', name, limit, most: PERMIT_MOVES_PER_STEP } as const;
+      works.push(new PermitStepWork(write, (done) => this.taken(name, done)));
+    }
+    return works;
+  }
+
+  /** Told after `note` has heard of the same commit what is left. */
+  private taken(name: string, done: PermitsDone): void {
+    this.underWay.delete(name);
+    if (done === 'done') this.names.delete(name);
   }
 }

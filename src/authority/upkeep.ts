@@ -4,10 +4,10 @@
  */
 import type { Committer } from './committer.js';
 import type { Propagation } from '../store/family-rows.js';
-import type { PermitWrite } from '../store/permit-rows.js';
+import type { PermitStep } from '../store/permit-rows.js';
 import type { OperationWrite } from '../store/purge-rows.js';
 import { type Follow, FollowWork, type Followed } from './follow-work.js';
-import { AlignWork, PermitStep, type PermitsDone } from './permit-work.js';
+import { AlignWork, PermitStepWork, type PermitsDone } from './permit-work.js';
 import { PropagatedWork } from './propagated-work.js';
 import { type OperationAnswer, OperationWork, type PurgeAnswer, type PurgeRequest, PurgeWork } from './purge-work.js';
 import { type RepairOutcome, type RepairRequest, RepairWork } from './repair-work.js';
@@ -45,8 +45,8 @@ export class Upkeep {
     return new Promise((resolve) => this.committer.enqueue(new AlignWork(taskId, resolve)));
   }
 
-  /** One step of changing a permit. */
-  changePermit(write: Exclude<PermitWrite, { kind: 'aligned' }>): Promise<PermitsDone> {
-    return new Promise((resolve) => this.committer.enqueue(new PermitStep(write, resolve)));
+  /** One step of changing a permit; of a `limited` one, what is left is gone on with by itself. */
+  changePermit(write: PermitStep): Promise<PermitsDone> {
+    return new Promise((resolve) => this.committer.enqueue(new PermitStepWork(write, resolve)));
   }
 }

@@ -3,7 +3,7 @@
  * Pure: a record and what is known around it make an answer. It tells what the rules elsewhere do and is none itself;
  * only what can stand in the way today is told.
  */
-import { type PermitWait, subjectOf } from './permits.js';
+import { type PermitWait, fullPermit, subjectOf } from './permits.js';
 import type { PlacementRules, Subscription } from './placement.js';
 import { NO_RULES, eligibilityLabels, isRegistered, routeOf, servesQueue } from './placement.js';
 import type { Lease, TaskRecord } from './record.js';
@@ -115,7 +115,7 @@ function queued(record: TaskRecord, { now, candidates, permitWait, rules = NO_RU
   if (record.notBeforeAt !== null && record.notBeforeAt > now) {
     return blocker('not_before', 'its start is delayed', record.notBeforeAt);
   }
-  if (permitWait !== null) return waitsForPermit(permitWait);
+  if (permitWait !== null && fullPermit(permitWait) !== null) return waitsForPermit(permitWait);
   const route = routeOf(record.admission);
   if (!isRegistered(route.actionKind, rules)) {
     const detail = `kind ${route.actionKind} is not registered in this deployment, and no worker is given it until it is`;
@@ -146,19 +146,21 @@ function queued(record: TaskRecord, { now, candidates, permitWait, rules = NO_RU
   if (!fitting.some(({ freeSlots }) => freeSlots > 0)) {
     return blocker('no_free_slot', `${workers(fitting)} tasks like it, and all of them are full`, null, fitting);
   }
+  // There is room, and whoever serves those of its route before it serves it too.
+  if (permitWait !== null) return waitsForPermit(permitWait);
   return blocker('dispatching', 'it is claimable and a worker has a free slot');
 }
 
-function waitsForPermit({ name, limit, held, holders, ahead, aheadIsAtLeast }: PermitWait): Blocker {
+function waitsForPermit({ name, limit, running, holders, ahead, aheadIsAtLeast }: PermitWait): Blocker {
   const subject = subjectOf(name);
   const what = subject.kind === 'key' ? `concurrency key ${subject.key}` : `capability ${subject.label}`;
-  const before = `${aheadIsAtLeast ? 'at least ' : ''}${String(ahead)} before it`;
-  const detail = `it waits for ${what}: ${String(held)} of ${String(limit)} taken, ${before}`;
+  const before = `${aheadIsAtLeast ? 'at least ' : ''}${String(ahead)} of its route before it`;
+  const detail = `it waits for ${what}: ${String(running)} of ${String(limit)} running, ${before}`;
   return {
     kind: subject.kind === 'key' ? 'concurrency_key' : 'serialized_capability',
     detail,
     holders: holders.map((taskId) => ({ taskId })),
-    holderCount: held,
+    holderCount: running,
     until: null,
   };
 }

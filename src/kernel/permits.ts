@@ -11,11 +11,11 @@ import { type Refusal, refuse } from './refusal.js';
 export interface Permit {
   /** Opaque outside this file; equal exactly when it is the same permit. */
   readonly name: string;
-  /** How many tasks may hold it at once. */
+  /** How many tasks may run with it at once. */
   readonly limit: number;
 }
 
-/** Sorted by name: the one order in which permits are taken, so that no two tasks ever wait for each other. */
+/** Sorted by name: the one order in which a task stands in line for them. */
 export type Permits = readonly Permit[];
 
 export const NO_PERMITS: Permits = [];
@@ -46,17 +46,18 @@ export type PermitSubject =
   | { readonly kind: 'key'; readonly namespace: string; readonly key: string }
   | { readonly kind: 'capability'; readonly label: string };
 
-/** How the record stands to its permits: it wants them or has them in its queue, runs under them, or needs none now. */
+/** How the record stands to its permits: it wants them, runs under them, or needs none now. */
 export type PermitStance = 'queued' | 'running' | 'none';
 
 /** A task that waits for a permit, and who is in its way. */
 export interface PermitWait {
   readonly name: string;
   readonly limit: number;
-  readonly held: number;
-  /** Tasks that hold it, by id; not all of them where there are many. */
+  /** So many run with it. */
+  readonly running: number;
+  /** Tasks that run with it, by id; not all of them where there are many. */
   readonly holders: readonly string[];
-  /** Tasks that get it before this one, as far as they were counted. */
+  /** Tasks of its own route that come before it, the ready ones too, as far as they were counted. */
   readonly ahead: number;
   readonly aheadIsAtLeast: boolean;
 }
@@ -84,16 +85,24 @@ export function permitStance(record: TaskRecord): PermitStance {
   return readyOrder(record) === null ? 'none' : 'queued';
 }
 
-/** How many may hold the permit of this name; null when nobody needs it under these rules. */
+/** How many may run with the permit of this name; null when nobody needs it under these rules. */
 export function permitLimit(name: string, rules: PermitRules): number | null {
   const subject = subjectOf(name);
   if (subject.kind === 'key') return keyLimit(subject.key, rules);
   return rules.capabilities.get(subject.label) === 'serialization' ? SERIALIZED_LIMIT : null;
 }
 
-/** No part of a name can hold a line feed. Names of capabilities sort before those of keys. */
+/** Sorts behind the names of all keys and before those of all capabilities. */
+export const BEFORE_CAPABILITIES = 'serialized';
+
+/**
+ * No part of a name can hold a line feed. Names of keys sort before those of capabilities: whoever stands in line for a
+ * capability of the whole deployment is kept from it by no key of its own.
+ */
 function nameOf(subject: PermitSubject): string {
-  return subject.kind === 'key' ? `key\n${subject.namespace}\n${subject.key}` : `capability\n${subject.label}`;
+  return subject.kind === 'key'
+    ? `key\n${subject.namespace}\n${subject.key}`
+    : `${BEFORE_CAPABILITIES}\n${subject.label}`;
 }
 
 export function subjectOf(name: string): PermitSubject {
@@ -120,7 +129,12 @@ function fits(pattern: string, key: string): boolean {
   return key.length - from >= tail.length && key.endsWith(tail);
 }
 
-/** A claim of a task that does not hold what it needs: it is not claimable yet, as one whose start is delayed. */
+/** The permit that a claim would be refused for; one that has room is no obstacle, whoever else stands in line. */
+export function fullPermit(wait: PermitWait | null): string | null {
+  return wait !== null && wait.running >= wait.limit ? wait.name : null;
+}
+
+/** A claim of a task whose permit is full: it is not claimable yet, as one whose start is delayed. */
 export function permitRefusal(taskId: string, name: string): Refusal {
   const subject = subjectOf(name);
   return subject.kind === 'key'

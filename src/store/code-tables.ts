@@ -166,7 +166,13 @@ export const TARGET_CODES: Codes<ExecutionTarget> = {
 };
 export const TARGETS = namesByCode(TARGET_CODES);
 
-export const PERMIT_STATE_CODES: Codes<PermitRowState> = { waiting: 0, queued: 1, running: 2, to_come: 3 };
+export const PERMIT_STATE_CODES: Codes<PermitRowState> = {
+  waiting: 0,
+  passed: 1,
+  running: 2,
+  to_come: 3,
+  aside: 4,
+};
 export const PERMIT_STATES = namesByCode(PERMIT_STATE_CODES);
 
 export const SESSION_CODES: Codes<SessionState> = { live: 0, draining: 1, gone: 2 };

@@ -59,7 +59,7 @@ export interface RecordIndex {
   readonly purgeAt: number | null;
   /**
    * The permits without which it may not run, for the tasks that need any. Its ready order is then where it wants to
-   * stand: it is in the ready index while it holds all of them, and a claim of it is refused unless it did before.
+   * stand: it is in the ready index while it has passed all of them, and a claim of it is refused where one is full.
    */
   readonly permits?: PermitWish;
 }
@@ -178,12 +178,14 @@ export type PlanVerdict =
       readonly kind: 'committed';
       readonly firstSequences: readonly number[];
       readonly links: readonly Link[];
-      /** Tasks that came to hold all their permits by it, its own and others; absent where there are none. */
+      /** Tasks that came to be ready by it, having passed their permits, its own and others; absent where there are none. */
       readonly ready?: readonly TaskReady[];
+      /** Permits that want another step (`PermitsMoved`); absent where there are none. */
+      readonly unsettled?: readonly string[];
     }
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
-  /** It claims a task that does not hold the permit named, and so is not claimable. */
+  /** It claims a task though as many run with the permit named as may: it is not claimable now. */
   | { readonly kind: 'conflict'; readonly subject: 'permit'; readonly id: string }
   /** The (namespace, key) of an insert is taken by this task, if only by a purged one. */
   | { readonly kind: 'duplicate'; readonly taskId: string }

@@ -1,6 +1,6 @@
 /**
  * Permits as plans state them and readers see them. A task that needs some stands in line for one after the other, by
- * their names, and enters the ready index when it holds them all; how, is permit-rules.ts's. Counts are changed by
+ * their names, and enters the ready index when it has passed them all; how, is permit-rules.ts's. Counts are changed by
  * addition in the transaction that takes or gives back.
  */
 import type { PermitStance, Permits } from '../kernel/permits.js';
@@ -10,7 +10,7 @@ import type { CommitPlan, RecordWrite, RepairWrite } from './commit-plan.js';
 export interface PermitWish {
   readonly needs: Permits;
   readonly stance: PermitStance;
-  /** Its plan claims the task, which is refused unless the task held all of them before. */
+  /** Its plan claims the task, which is refused where as many run already as may. */
   readonly claims: boolean;
 }
 
@@ -26,10 +26,18 @@ export type PermitWrite =
       readonly readyOrder: number | null;
       readonly wish: PermitWish;
     }
-  /** From now on so many may hold it; at most `most` of those who wait get it in this step. Nothing if nobody needs it. */
+  /** Its record is damaged: it leaves its line and the ready index until it is repaired or recalled. */
+  | { readonly kind: 'aside'; readonly taskId: string }
+  | PermitStep;
+
+/** What is done to a permit as such, at most `most` tasks at a time. Nothing if nobody needs it. */
+export type PermitStep =
+  /** From now on so many may run with it: who passed too many goes back into line, or more pass. */
   | { readonly kind: 'limited'; readonly name: string; readonly limit: number; readonly most: number }
-  /** It is needed no more: at most `most` of those who hold it or wait for it are freed of it in this step. */
-  | { readonly kind: 'dissolved'; readonly name: string; readonly most: number };
+  /** It is needed no more: those who run with it or wait for it are freed of it. */
+  | { readonly kind: 'dissolved'; readonly name: string; readonly most: number }
+  /** Those that were set aside stand in line again. */
+  | { readonly kind: 'recalled'; readonly name: string; readonly most: number };
 
 export type Alignment = Extract<PermitWrite, { readonly kind: 'aligned' }>;
 
@@ -53,19 +61,31 @@ function alignmentOf(write: RecordWrite | RepairWrite): readonly Alignment[] {
   return [{ kind: 'aligned', taskId, readyOrder, wish }];
 }
 
-/** A task that a commit put into the ready index though it was not sure of it before: it has its permits. */
+/** A task that a commit put into the ready index though it was not sure of it before: it has passed its permits. */
 export interface TaskReady {
   readonly taskId: string;
   readonly routeKey: string;
   readonly readyOrder: number;
 }
 
-/** A permit that somebody holds or waits for. */
+/** What a plan did to permits beside the records that it names. */
+export interface PermitsMoved {
+  readonly ready: readonly TaskReady[];
+  /** Permits of which there is more to do than one plan may; a `limited` step goes on with it. */
+  readonly unsettled: readonly string[];
+}
+
+/** A permit that somebody runs with or waits for. */
 export interface PermitState {
   readonly name: string;
   readonly limit: number;
-  readonly held: number;
-  readonly waited: boolean;
+  readonly running: number;
+  /** Somebody stands in a line of it, waiting or let pass. */
+  readonly queued: boolean;
+  /** Under this limit, nobody waits in a line that has room, and nobody passed without. */
+  readonly settled: boolean;
+  /** Somebody damaged was set aside. */
+  readonly aside: boolean;
 }
 
 /** Of many holders so many are named, and of many before a task so many counted: for people, not for decisions. */

@@ -1,16 +1,15 @@
 /**
  * Permits after a change of the configuration: what the store keeps of limits is brought to what is configured now, once
- * after every start, in bounded steps. Whoever holds a permit keeps it, also where fewer may hold it than do.
+ * after every start, in bounded steps. Whoever runs goes on to run, also where fewer may than do.
  */
 import type { Authority } from '../authority/authority.js';
-import { type PermitRules, permitLimit, subjectOf } from '../kernel/permits.js';
+import { PERMIT_MOVES_PER_STEP } from '../authority/permit-work.js';
+import { BEFORE_CAPABILITIES, type PermitRules, permitLimit } from '../kernel/permits.js';
 import type { Timer } from '../lib/clock.js';
-import type { PermitState } from '../store/permit-rows.js';
+import type { PermitState, PermitStep } from '../store/permit-rows.js';
 import { StoreError } from '../store/store-error.js';
 
 const STATES_PER_PAGE = 256;
-/** Tasks that one transaction lets have a permit, or frees of it. */
-const MOVES_PER_STEP = 256;
 const TASKS_PER_PAGE = 256;
 /** What could not be read or written is tried again this much later. */
 const RETRY_MS = 1_000;
@@ -61,7 +60,7 @@ export class PermitAlignment {
       const page: readonly PermitState[] = await this.authority.store.permits(after, STATES_PER_PAGE);
       for (const state of page) {
         if (this.stopped) return true;
-        if (!(await this.alignOne(state, after))) all = false;
+        if (!(await this.alignOne(state))) all = false;
         after = state.name;
       }
       if (page.length < STATES_PER_PAGE) return all;
@@ -69,38 +68,33 @@ export class PermitAlignment {
   }
 
   private async dissolveUnneeded(): Promise<void> {
-    for (let after: string | null = null; ;) {
+    for (let after = BEFORE_CAPABILITIES; ;) {
       const [state] = await this.authority.store.permits(after, 1);
-      // Capabilities come before keys, and a key is always of use.
-      if (state === undefined || subjectOf(state.name).kind === 'key') return;
+      if (state === undefined) return;
       if (permitLimit(state.name, this.rules) !== null) {
         after = state.name;
         continue;
       }
-      const step = { kind: 'dissolved', name: state.name, most: MOVES_PER_STEP } as const;
-      if ((await this.authority.upkeep.changePermit(step)) === 'again') {
+      const step = { kind: 'dissolved', name: state.name, most: PERMIT_MOVES_PER_STEP } as const;
+      if (!(await this.take(step))) {
         throw new StoreError('unavailable', 'a permit that nobody needs any more could not be dissolved');
       }
     }
   }
 
-  /** As many steps as it takes. `before`: the name before it, from which it is read again. */
-  private async alignOne(first: PermitState, before: string | null): Promise<boolean> {
-    for (let state = first; !this.stopped;) {
-      const limit = permitLimit(state.name, this.rules);
-      if (limit === null) return true;
-      // Where nobody waits, the next who needs it brings its limit along.
-      if (!state.waited || (limit === state.limit && state.held >= limit)) return true;
-      const { name } = state;
-      const done = await this.authority.upkeep.changePermit({ kind: 'limited', name, limit, most: MOVES_PER_STEP });
-      if (done === 'again') return false;
-      // Others may have come between them meanwhile.
-      const after = await this.authority.store.permits(before, STATES_PER_PAGE);
-      const next = after.find((permit) => permit.name === name);
-      if (next === undefined) return true;
-      state = next;
-    }
-    return true;
+  private async alignOne(state: PermitState): Promise<boolean> {
+    const { name, queued, settled } = state;
+    const limit = permitLimit(name, this.rules);
+    if (limit === null) return true;
+    // What could not be read before this start may be readable now; what still is damaged is set aside by its next claim.
+    if (state.aside && !(await this.take({ kind: 'recalled', name, most: PERMIT_MOVES_PER_STEP }))) return false;
+    // Where nobody queues, the next who needs it brings its limit along.
+    if (!queued || (settled && limit === state.limit)) return true;
+    return this.take({ kind: 'limited', name, limit, most: PERMIT_MOVES_PER_STEP });
+  }
+
+  private async take(step: PermitStep): Promise<boolean> {
+    return (await this.authority.upkeep.changePermit(step)) === 'done';
   }
 
   private async hasSerializedRoutes(): Promise<boolean> {

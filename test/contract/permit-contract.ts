@@ -1,4 +1,4 @@
-// Permits in the store: who gets one, in which order, in whose transaction; a claim is refused without them, and what a
+// Permits in the store: who passes, in which order, in whose transaction; a claim is refused where one is full, and what a
 // plan that was dropped would have taken is not taken.
 
 import { expect, it } from 'vitest';
@@ -24,9 +24,13 @@ import { type StoreSource, commit, committed, committedOne, kindsOf, recordOf } 
 
 const KEY = 'key\ndefault\nk';
 const TWO = 'key\ndefault\ntwo';
-const GPU = 'capability\ngpu';
+const GPU = 'serialized\ngpu';
 const LINK: unknown = [expect.any(String)];
 const ROUTE = 'default\nmain\nagent\nhost\n';
+const GPU_ROUTE = 'default\nmain\nagent\nhost\ngpu';
+const OTHER_ROUTE = 'default\nother\nagent\nhost\n';
+const RESTING = { queued: false, settled: true, aside: false };
+const LINED = { ...RESTING, queued: true };
 
 const keyed = (more: TaskShape = {}): Step => submitted({ concurrencyKey: 'k', ...more });
 const idOf = ({ record }: Step): string => record.admission.taskId;
@@ -46,6 +50,10 @@ function readyOf(verdicts: readonly PlanVerdict[]): readonly (readonly string[])
   );
 }
 
+function unsettledOf(verdicts: readonly PlanVerdict[]): readonly string[] {
+  return verdicts.flatMap((verdict) => (verdict.kind === 'committed' ? (verdict.unsettled ?? []) : []));
+}
+
 export function permitContract(store: StoreSource): void {
   const admit = async (...steps: readonly Step[]): Promise<string[]> => {
     await committed(store(), ...steps);
@@ -57,7 +65,7 @@ export function permitContract(store: StoreSource): void {
   const waitOf = async (taskId: string): Promise<string | null> => (await store().permitWait(taskId))?.name ?? null;
   const conflict = (id: string): PlanVerdict => ({ kind: 'conflict', subject: 'permit', id });
 
-  it('lets the first of a key be ready, tells so, and the others wait', async () => {
+  it('lets the first of a key pass, tells so, and the others wait', async () => {
     const [one, two] = [keyed(), keyed()];
     const verdicts = await run(one, two);
     expect(verdicts).toEqual([
@@ -74,9 +82,9 @@ export function permitContract(store: StoreSource): void {
     expect(await store().permitWait(idOf(two))).toEqual({
       name: KEY,
       limit: 1,
-      held: 1,
-      holders: [idOf(one)],
-      ahead: 0,
+      running: 0,
+      holders: [],
+      ahead: 1,
       aheadIsAtLeast: false,
     });
   });
@@ -94,10 +102,10 @@ export function permitContract(store: StoreSource): void {
     await admit(keyed(), keyed({ namespace: 'other' }), keyed({ concurrencyKey: 'two' }));
     const names = [KEY, TWO, 'key\nother\nk'];
     expect((await store().permits(null, 10)).map(({ name }) => name)).toEqual(names);
-    expect(await store().permits(KEY, 1)).toEqual([{ name: TWO, limit: 2, held: 1, waited: false }]);
+    expect(await store().permits(KEY, 1)).toEqual([{ name: TWO, limit: 2, running: 0, ...LINED }]);
   });
 
-  it.each(['in one batch', 'in two'])('gives what the holder gives back to the next in line, %s', async (how) => {
+  it.each(['in one batch', 'in two'])('lets the next in line pass when the holder is through, %s', async (how) => {
     const [one, two, three] = [keyed(), keyed({ at: NOW + 2 }), keyed({ at: NOW + 1 })];
     await admit(one, two, three);
     const claim = claimed(one.record);
@@ -110,17 +118,17 @@ export function permitContract(store: StoreSource): void {
     expect(await store().permits(null, 10)).toEqual([]);
   });
 
-  it('refuses a claim of a task that waits, and lets it pass in the batch that ends the holder', async () => {
+  it('refuses a claim where as many run as may, and lets it pass in the batch that ends the holder', async () => {
     const [one, two] = [keyed(), keyed()];
     await admit(one, two);
     const second = claimed(two.record);
-    expect(await run(second)).toEqual([conflict(KEY)]);
     const fresh = keyed();
     expect(
       await run({ plan: joined(fresh.plan, claimed(fresh.record).plan), record: fresh.record }).catch(String),
     ).toMatch(/writes a task twice/);
-    expect(await run(fresh, claimed(fresh.record))).toMatchObject([{ kind: 'committed' }, conflict(KEY)]);
     expect(kindsOf(await run(claimed(one.record), second))).toEqual(['committed', 'conflict']);
+    expect(await run(second)).toEqual([conflict(KEY)]);
+    expect(await run(fresh, claimed(fresh.record))).toMatchObject([{ kind: 'committed' }, conflict(KEY)]);
     expect(await recordOf(store(), idOf(two))).toEqual(two.record);
     const running = await recordOf(store(), idOf(one));
     if (running === null) throw new Error('it is gone');
@@ -136,61 +144,82 @@ export function permitContract(store: StoreSource): void {
     expect(await readyNow()).toEqual(ids.slice(0, 2));
     const claims = tasks.map(({ record }) => claimed(record));
     expect(kindsOf(await run(...claims))).toEqual(['committed', 'committed', 'conflict', 'conflict']);
-    expect(await store().permits(null, 10)).toEqual([{ name: TWO, limit: 2, held: 2, waited: true }]);
+    expect(await store().permits(null, 10)).toEqual([{ name: TWO, limit: 2, running: 2, ...LINED }]);
     const [first] = claims;
     if (first === undefined) throw new Error('four were made');
     expect(readyOf(await run(completed(first.record)))).toEqual([[ids[2]]]);
   });
 
-  it('takes several permits one after the other: who waits for the second keeps the first', async () => {
+  it('lets a claim by name take a waiter out of its line, and one that was let pass waits again', async () => {
+    const [one, two] = [keyed(), keyed()];
+    await admit(one, two);
+    const second = await committedOne(store(), claimed(two.record));
+    expect(await readyNow()).toEqual([]);
+    expect(await store().permitWait(idOf(one))).toMatchObject({ running: 1, holders: [idOf(two)], ahead: 0 });
+    expect(readyOf(await run(completed(second)))).toEqual([[idOf(one)]]);
+  });
+
+  it('keeps nobody waiting behind another queue, and takes the surplus back when one of them is claimed', async () => {
+    const [one, two, there, behind] = [keyed(), keyed(), keyed({ queue: 'other' }), keyed({ queue: 'other' })];
+    const verdicts = await run(one, two, there, behind);
+    expect(readyOf(verdicts)).toEqual([[idOf(one)], [], [idOf(there)], []]);
+    expect([await readyNow(), await readyNow(OTHER_ROUTE)]).toEqual([[idOf(one)], [idOf(there)]]);
+    const claim = await committedOne(store(), claimed(there.record));
+    expect([await readyNow(), await readyNow(OTHER_ROUTE)]).toEqual([[], []]);
+    expect(await store().permitWait(idOf(one))).toMatchObject({ holders: [idOf(there)], ahead: 0 });
+    expect(await store().permitWait(idOf(behind))).toMatchObject({ holders: [idOf(there)], ahead: 0 });
+    expect(await run(claimed(one.record))).toEqual([conflict(KEY)]);
+    expect(readyOf(await run(completed(claim)))).toEqual([[idOf(one), idOf(behind)]]);
+  });
+
+  it('goes through the lines of several permits, and is ready behind the last', async () => {
     const both = (): Step => keyed({ capabilities: ['gpu'] });
-    const route = 'default\nmain\nagent\nhost\ngpu';
     const [gpu, one, two, key] = [submitted({ capabilities: ['gpu'] }), keyed(), both(), keyed()];
     await admit(gpu, one, two, key);
-    expect(await readyNow(route)).toEqual([idOf(gpu)]);
-    expect(await readyNow()).toEqual([idOf(one)]);
-    expect(await waitOf(idOf(two))).toBe(GPU);
-    // It gets the capability and stands in line for the key, at its own place there.
-    expect(readyOf(await run(cancelled(gpu.record)))).toEqual([[]]);
-    expect(await waitOf(idOf(two))).toBe(KEY);
-    expect(await store().permitWait(idOf(key))).toMatchObject({ name: KEY, ahead: 1, holders: [idOf(one)] });
+    expect([await readyNow(GPU_ROUTE), await readyNow()]).toEqual([[idOf(gpu)], [idOf(one)]]);
+    // Its key lets the first of its own route pass; the capability has one before it.
+    expect(await store().permitWait(idOf(two))).toMatchObject({ name: GPU, ahead: 1, holders: [] });
+    expect(await waitOf(idOf(key))).toBe(KEY);
+    const work = await committedOne(store(), claimed(gpu.record));
+    expect(await store().permitWait(idOf(two))).toMatchObject({ name: GPU, ahead: 0, holders: [idOf(gpu)] });
+    const other = await committedOne(store(), claimed(one.record));
+    expect(await store().permitWait(idOf(two))).toMatchObject({ name: KEY, ahead: 0, holders: [idOf(one)] });
+    // Nobody stands before the capability whom a key keeps from it.
     const last = submitted({ capabilities: ['gpu'] });
     await admit(last);
-    expect(await store().permitWait(idOf(last))).toMatchObject({ holders: [idOf(two)] });
-    expect(readyOf(await run(cancelled(one.record)))).toEqual([[idOf(two)]]);
-    // It gives back both, to one each.
-    expect(readyOf(await run(cancelled(two.record)))).toEqual([[idOf(last), idOf(key)]]);
-    expect(await run(cancelled(last.record), cancelled(key.record))).toHaveLength(2);
+    expect(readyOf(await run(completed(work)))).toEqual([[idOf(last)]]);
+    expect(readyOf(await run(completed(other)))).toEqual([[idOf(two), idOf(key)]]);
+    expect(await readyNow(GPU_ROUTE)).toEqual([idOf(two)]);
+    expect(await run(...[last, key, two].map(({ record }) => cancelled(record)))).toHaveLength(3);
     expect(await store().permits(null, 10)).toEqual([]);
   });
 
-  it('frees what was held behind a permit that is lost to another', async () => {
-    const route = 'default\nmain\nagent\nhost\ngpu';
-    const [both, key] = [keyed({ capabilities: ['gpu'] }), keyed({ at: NOW + 1 })];
-    await admit(both, key);
-    expect([await readyNow(route), await waitOf(idOf(key))]).toEqual([[idOf(both)], KEY]);
-    const urgent = submitted({ capabilities: ['gpu'], priority: 1 });
-    expect(readyOf(await run(urgent))).toEqual([[idOf(urgent), idOf(key)]]);
-    expect(await readyNow(route)).toEqual([idOf(urgent)]);
-    expect(await waitOf(idOf(both))).toBe(GPU);
-    expect(readyOf(await run(cancelled(key.record), cancelled(urgent.record)))).toEqual([[], [idOf(both)]]);
+  it('leaves the lines behind a permit that it is put back from', async () => {
+    const [both, gpu] = [keyed({ capabilities: ['gpu'] }), submitted({ capabilities: ['gpu'], at: NOW + 1 })];
+    await admit(both, gpu);
+    expect([await readyNow(GPU_ROUTE), await waitOf(idOf(gpu))]).toEqual([[idOf(both)], GPU]);
+    const other = keyed();
+    await admit(other);
+    expect(readyOf(await run(claimed(other.record)))).toEqual([[idOf(gpu)]]);
+    expect(await readyNow(GPU_ROUTE)).toEqual([idOf(gpu)]);
+    expect(await waitOf(idOf(both))).toBe(KEY);
   });
 
-  it('puts a holder that only queues behind whoever is more urgent, never one that runs', async () => {
+  it('puts whoever only queues behind a more urgent one, never one that runs', async () => {
     const [calm, urgent, other] = [keyed(), keyed({ priority: 2 }), keyed({ priority: 3 })];
     await admit(calm);
     expect(readyOf(await run(urgent))).toEqual([[idOf(urgent)]]);
     expect(await readyNow()).toEqual([idOf(urgent)]);
-    expect(await run(claimed(calm.record))).toEqual([conflict(KEY)]);
     const claim = await committedOne(store(), claimed(urgent.record));
+    expect(await run(claimed(calm.record))).toEqual([conflict(KEY)]);
     expect(readyOf(await run(other))).toEqual([[]]);
     expect(await readyNow()).toEqual([]);
     // What lost its owner is in the queue again, and there a more urgent one goes before it.
     expect(readyOf(await run(lost(claim)))).toEqual([[idOf(other)]]);
-    expect(await store().permitWait(idOf(urgent))).toMatchObject({ ahead: 0, holders: [idOf(other)] });
+    expect(await store().permitWait(idOf(urgent))).toMatchObject({ ahead: 1, holders: [] });
   });
 
-  it('keeps a permit through the loss of the owner, and gives it back at a suspension', async () => {
+  it('has a task that lost its owner in its old place, and none that is suspended', async () => {
     const [one, two] = [keyed(), keyed({ at: NOW + 1 })];
     await admit(one, two);
     const claim = await committedOne(store(), claimed(one.record));
@@ -222,7 +251,7 @@ export function permitContract(store: StoreSource): void {
     expect(await store().permitWait(idOf(three))).toMatchObject({ ahead: 0 });
     await run(cancelled(first.record));
     expect(await store().permitWait(idOf(two))).toMatchObject({ ahead: 0 });
-    expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 1, held: 1, waited: true }]);
+    expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 1, running: 1, ...LINED }]);
   });
 
   it('takes nothing for a plan that is dropped', async () => {
@@ -246,23 +275,37 @@ export function permitContract(store: StoreSource): void {
     const changedTo = (...permits: readonly PermitWrite[]) => commit(store(), planOf({ permits }));
     const limited = (limit: number, most: number, name = KEY): PermitWrite => ({ kind: 'limited', name, limit, most });
 
-    it('lets more have it when its limit was raised, so many at a step', async () => {
+    it('lets more pass when its limit was raised, so many at a step, and says that there are more', async () => {
       const ids = await admit(...Array.from({ length: 6 }, () => keyed()));
-      expect(readyOf(await changedTo(limited(5, 3)))).toEqual([ids.slice(1, 4)]);
-      expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 5, held: 4, waited: true }]);
-      expect(readyOf(await changedTo(limited(5, 3)))).toEqual([[ids[4]]]);
+      const first = await changedTo(limited(5, 3));
+      expect([readyOf(first), unsettledOf(first)]).toEqual([[ids.slice(1, 4)], [KEY]]);
+      expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 5, running: 0, ...LINED, settled: false }]);
+      const second = await changedTo(limited(5, 3));
+      expect([readyOf(second), unsettledOf(second)]).toEqual([[[ids[4]]], []]);
       expect(readyOf(await changedTo(limited(5, 3), limited(9, 9, 'key\ndefault\nnobody')))).toEqual([[]]);
-      expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 5, held: 5, waited: true }]);
+      expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 5, running: 0, ...LINED }]);
     });
 
-    it('throws nobody out when its limit was lowered, and gives it to nobody until there is room', async () => {
-      const tasks = Array.from({ length: 4 }, () => keyed());
+    it('throws out nobody who runs when its limit was lowered, and lets nobody begin until there is room', async () => {
+      const tasks = Array.from({ length: 4 }, () => keyed({ concurrencyKey: 'two' }));
       const ids = await admit(...tasks);
-      await changedTo(limited(3, 9));
-      expect(readyOf(await changedTo(limited(1, 9)))).toEqual([[]]);
+      const claims = tasks.slice(0, 2).map(({ record }) => claimed(record));
+      await committed(store(), ...claims);
+      expect(readyOf(await changedTo(limited(3, 9, TWO)))).toEqual([[ids[2]]]);
+      expect(readyOf(await changedTo(limited(1, 9, TWO)))).toEqual([[]]);
+      expect(await readyNow()).toEqual([]);
+      expect(await store().permits(null, 10)).toEqual([{ name: TWO, limit: 1, running: 2, ...LINED }]);
+      expect(readyOf(await run(...claims.map(({ record }) => completed(record))))).toEqual([[], [ids[2]]]);
+    });
+
+    it('takes those who passed back, so many at a step, when its limit was lowered', async () => {
+      const ids = await admit(...Array.from({ length: 6 }, () => keyed()), keyed({ queue: 'other' }));
+      await changedTo(limited(6, 99));
+      expect(await readyNow()).toEqual(ids.slice(0, 6));
+      expect(unsettledOf(await changedTo(limited(1, 3)))).toEqual([KEY]);
       expect(await readyNow()).toEqual(ids.slice(0, 3));
-      const ends = tasks.slice(0, 3).map(({ record }) => cancelled(record));
-      expect(readyOf(await run(...ends))).toEqual([[], [], [ids[3]]]);
+      expect(unsettledOf(await changedTo(limited(1, 3)))).toEqual([]);
+      expect([await readyNow(), await readyNow(OTHER_ROUTE)]).toEqual([ids.slice(0, 1), ids.slice(6)]);
     });
 
     it('dissolves one that nobody needs any more, so many tasks at a step', async () => {
@@ -275,15 +318,42 @@ export function permitContract(store: StoreSource): void {
       expect(await readyNow('default\nmain\nagent\nhost\ngpu')).toEqual(ids);
     });
 
-    it('takes from a task that queues what it holds behind one that it came to need', async () => {
+    it('puts a task that came to need another one into line for it, behind its key', async () => {
       const [gpu, first, second] = [submitted({ capabilities: ['gpu'] }), keyed(), keyed()];
       await admit(gpu, first, second);
-      const needs = [GPU, KEY].map((name) => ({ name, limit: 1 }));
+      const needs = [KEY, GPU].map((name) => ({ name, limit: 1 }));
       const wish = { needs, stance: 'queued', claims: false } as const;
       const aligned = { kind: 'aligned', taskId: idOf(first), readyOrder: NOW, wish } as const;
-      expect(readyOf(await changedTo(aligned))).toEqual([[idOf(second)]]);
-      expect(await readyNow()).toEqual([idOf(second)]);
-      expect(await waitOf(idOf(first))).toBe(GPU);
+      // Of its own route nobody is before it.
+      expect(readyOf(await changedTo(aligned))).toEqual([[idOf(first)]]);
+      await committedOne(store(), claimed(gpu.record));
+      expect(await readyNow()).toEqual([]);
+      expect([await waitOf(idOf(first)), await waitOf(idOf(second))]).toEqual([GPU, KEY]);
+    });
+
+    it('takes a damaged one out of its line, so that the next comes to its turn, until it is recalled or written', async () => {
+      const [one, two, three] = [keyed(), keyed(), keyed()];
+      const ids = await admit(one, two, three);
+      const aside = (taskId: string): PermitWrite => ({ kind: 'aside', taskId });
+      expect(readyOf(await changedTo(aside(idOf(one)), aside('nobody')))).toEqual([[idOf(two)]]);
+      expect(await readyNow()).toEqual([idOf(two)]);
+      expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 1, running: 0, ...LINED, aside: true }]);
+      expect(await store().permitWait(idOf(one))).toBeNull();
+      await changedTo(aside(idOf(two)));
+      expect(await readyNow()).toEqual([ids[2]]);
+      const recalled: PermitWrite = { kind: 'recalled', name: KEY, most: 9 };
+      expect(readyOf(await changedTo(recalled))).toEqual([[idOf(one)]]);
+      expect(await readyNow()).toEqual([idOf(one)]);
+      await changedTo(aside(idOf(one)));
+      expect(readyOf(await run(suspended(one.record)))).toEqual([[]]);
+      const claim = await committedOne(store(), claimed(two.record));
+      expect(readyOf(await changedTo(aside(idOf(two))))).toEqual([[]]);
+      expect(await store().permits(null, 10)).toEqual([{ name: KEY, limit: 1, running: 1, ...LINED }]);
+      expect(readyOf(await run(completed(claim)))).toEqual([[idOf(three)]]);
+      const plain = submitted();
+      await admit(plain);
+      await changedTo(aside(idOf(plain)));
+      expect(await readyNow()).toContain(idOf(plain));
     });
 
     it('aligns a task that came to need one: who runs has it beyond the limit, who queues waits', async () => {
@@ -298,9 +368,9 @@ export function permitContract(store: StoreSource): void {
       expect(readyOf(await changedTo(alignedAs(one, 'running')))).toEqual([[]]);
       expect(readyOf(await changedTo(alignedAs(two, 'queued'), alignedAs(two, 'queued')))).toEqual([[]]);
       expect(await readyNow()).toEqual([]);
-      expect(await store().permitWait(idOf(two))).toMatchObject({ name: GPU, held: 1, holders: [idOf(one)] });
+      expect(await store().permitWait(idOf(two))).toMatchObject({ name: GPU, running: 1, holders: [idOf(one)] });
       await changedTo(alignedAs(two, 'running'), alignedAs(two, 'running', 'nobody'));
-      expect(await store().permits(null, 10)).toEqual([{ name: GPU, limit: 1, held: 2, waited: false }]);
+      expect(await store().permits(null, 10)).toEqual([{ name: GPU, limit: 1, running: 2, ...RESTING }]);
     });
   }
 }

@@ -1,6 +1,6 @@
-// Whatever is admitted, claimed, ended, lost, held, delayed or moved, in whatever batches: a permit is never held by more
-// than may, nobody waits for one that is free, nobody is ready without, and nobody is forgotten. For tasks of one permit
-// there is a model that needs no history: who is ready are the first of those that queue, as many as there is room for.
+// Whatever is admitted, claimed, ended, lost, held, delayed or moved, in whatever batches: never more run with a permit
+// than may, of each route as many are ready as there is room for, and nobody is forgotten. For tasks of one permit there is
+// a model that needs no history: who is ready are the first of their route that queue.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -31,6 +31,8 @@ const SHAPES: readonly TaskShape[] = [
   { capabilities: ['gpu'] },
   { concurrencyKey: 'k', capabilities: ['gpu'] },
   { concurrencyKey: 'two', capabilities: ['gpu'] },
+  { concurrencyKey: 'k', queue: 'other' },
+  { concurrencyKey: 'two', queue: 'other' },
   {},
 ];
 
@@ -136,7 +138,7 @@ class Town {
     return this.records.get(taskId) ?? null;
   }
 
-  /** One plan each; a claim of a task that does not hold its permits may be refused, and nothing else is. */
+  /** One plan each; a claim of a task whose permit is full may be refused, and nothing else is. */
   async act(batch: readonly Move[]): Promise<void> {
     this.pending = new Map();
     const steps: Step[] = [];
@@ -181,7 +183,7 @@ class Town {
 }
 
 describe.each([memoryEngine, sqliteEngine])('permits on $name', (engine) => {
-  it('are never held by too many, and never idle while somebody waits', { timeout: 120_000 }, async () => {
+  it('are never run with by too many, and never idle while somebody waits', { timeout: 120_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(lives, async (batches) => {
         const store = await engine.open();

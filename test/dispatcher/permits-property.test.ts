@@ -142,10 +142,10 @@ class Town {
     return open;
   }
 
-  /** Every permit that somebody waits for is held by as many as may hold it. */
+  /** Permits that somebody waits for in a line that has room. */
   async idlePermits(): Promise<string[]> {
     const permits = await this.world.real.permits(null, 100);
-    return permits.filter(({ waited, held, limit }) => waited && held !== limit).map(({ name }) => name);
+    return permits.filter(({ settled }) => !settled).map(({ name }) => name);
   }
 }
 

@@ -5,7 +5,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { IntentAnswer } from '../../src/authority/intent-work.js';
 import type { Intent } from '../../src/kernel/intent.js';
 import type { PermitRules } from '../../src/kernel/permits.js';
-import { StoreError } from '../../src/store/store-error.js';
 import { causeOf, subscription } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { World, type WorldOptions } from '../support/world.js';
@@ -16,7 +15,6 @@ const RULES: PermitRules = {
 };
 const ONE = { policy: { concurrencyKey: 'one' } };
 const GPU = { capabilities: ['gpu'] };
-const ALL = subscription({ capabilities: ['gpu'] });
 
 const open = async (options: WorldOptions = {}): Promise<World> => {
   const world = await World.open({ permitRules: RULES, ...options });
@@ -27,6 +25,7 @@ const idsOf = async (world: World, count: number, given: object = ONE): Promise<
   const records = Array.from({ length: count }, (_, n) => world.admit(`k${String(n)}`, given));
   return (await Promise.all(records)).map(({ admission }) => admission.taskId);
 };
+const SUSPEND: Intent = { kind: 'suspend', lease: null, cause: causeOf('operator') };
 const commitsOf = (world: World): number => world.probe.calls.get('commit') ?? 0;
 
 function claimBy(world: World, taskId: string, sessionId: string): Promise<IntentAnswer> {
@@ -161,10 +160,11 @@ describe('tasks of one key', () => {
     expect(await world.stored(calm)).toMatchObject({ status: 'queued', attempt: 0 });
   });
 
-  it('refuse a claim by name of one that waits, and the claim of another key is not concerned', async () => {
+  it('refuse a claim by name while another one runs, and the claim of another key is not concerned', async () => {
     const world = await open();
     const worker = await openWorker(world, { slots: 0 });
     const [first = '', second = ''] = await idsOf(world, 2);
+    expect(await claimBy(world, first, worker.sessionId)).toMatchObject({ kind: 'applied' });
     const refused = await claimBy(world, second, worker.sessionId);
     expect(refused).toMatchObject({
       kind: 'refused',
@@ -173,7 +173,67 @@ describe('tasks of one key', () => {
     expect(await world.eventTypes(second)).toEqual(['submitted']);
     const context = await world.authority.familyOf(await world.stored(second));
     expect(context).toMatchObject({ value: { permitAwaited: 'key\ndefault\none' } });
-    expect(await claimBy(world, first, worker.sessionId)).toMatchObject({ kind: 'applied' });
+    expect(await world.apply({ taskId: first, intent: SUSPEND })).toMatchObject({ kind: 'applied' });
+    await world.settle();
+    expect(await claimBy(world, second, worker.sessionId)).toMatchObject({ kind: 'applied' });
+  });
+});
+
+describe('tasks of one key that different workers serve', () => {
+  const THERE = { ...ONE, queue: 'there' };
+  const elsewhere = subscription({ queues: ['there'] });
+
+  it('wait for nobody whom no worker serves', async () => {
+    const world = await open();
+    await world.admit('unserved', ONE);
+    const served = await world.admit('served', THERE);
+    const worker = await openWorker(world, { slots: 1, serves: elsewhere });
+    await world.settle();
+    expect(worker.sink.claimedIds).toEqual([served.admission.taskId]);
+  });
+
+  it('still run one after the other, and none of the queues is passed over', async () => {
+    const world = await open();
+    const workers = [
+      await openWorker(world, { slots: 5, serves: subscription({ queues: ['default'] }) }),
+      await openWorker(world, { slots: 5, serves: elsewhere }),
+    ];
+    const given = [ONE, ONE, THERE, ONE, THERE, ONE];
+    const ids = [];
+    for (const [n, task] of given.entries()) ids.push((await world.admit(String(n), task)).admission.taskId);
+    const done: string[] = [];
+    while (done.length < ids.length) {
+      await world.settle();
+      const claims = workers.flatMap((worker) => worker.sink.claimedIds.map((taskId) => ({ worker, taskId })));
+      const fresh = claims.filter(({ taskId }) => !done.includes(taskId));
+      expect(fresh).toHaveLength(1);
+      for (const { worker, taskId } of fresh) await worker.say(taskId, 'accepted', 'started', 'completed');
+      done.push(...fresh.map(({ taskId }) => taskId));
+    }
+    // Neither had to wait for all of the other.
+    const there = [ids[2], ids[4]].map((taskId) => done.indexOf(taskId ?? ''));
+    expect(Math.min(...there)).toBeLessThan(4);
+    await world.assertHistories(ids);
+  });
+
+  it('step over one whose record is damaged, and it comes to its turn when it is repaired', async () => {
+    const before = await open();
+    const [first = '', second = ''] = await idsOf(before, 2);
+    before.kill();
+    const world = await before.replica({ permitRules: RULES });
+    world.probe.damaged.add(first);
+    const worker = await openWorker(world, { slots: 1 });
+    await world.settle();
+    expect(worker.sink.claimedIds).toEqual([second]);
+    expect(await world.real.permits(null, 9)).toMatchObject([{ running: 1, aside: true }]);
+    world.kill();
+    // Whatever made it unreadable is gone with the next start.
+    const after = await world.replica({ permitRules: RULES });
+    const again = await worker.reattach({ world: after });
+    await after.settle();
+    await again.sayIn(second, 1, 'accepted', 'started', 'completed');
+    await after.settle();
+    expect(again.sink.claimedIds).toEqual([first]);
   });
 });
 
@@ -242,111 +302,10 @@ describe('a capability that is serialized', () => {
     await world.settle();
     await worker.say(b, 'accepted', 'started', 'completed');
     await world.settle();
-    // It has the capability, and waits for its key.
+    // It waits for its key, and keeps nobody from the capability meanwhile.
     expect(worker.sink.claimedIds).not.toContain(c);
     await worker.say(d, 'accepted', 'started', 'completed');
     await world.settle();
     expect(worker.sink.claimedIds.toSorted()).toEqual([a, b, c, d].toSorted());
-  });
-});
-
-describe('a start with other limits', () => {
-  const allowing = (limit: number): PermitRules => ({ ...RULES, keyLimits: [{ pattern: 'one', limit }] });
-
-  it('that are higher lets more run, however many wait, and does not ask the workers to', async () => {
-    const before = await open();
-    const ids = await idsOf(before, 600);
-    before.kill();
-    const after = await before.replica({ permitRules: allowing(590) });
-    await after.clock.advance(1_000);
-    expect(await after.real.permits(null, 9)).toMatchObject([{ limit: 590, held: 590, waited: true }]);
-    const steps = after.probe.plans().flatMap(({ permits = [] }) => permits);
-    expect(steps.map(({ kind }) => kind)).toEqual(['limited', 'limited', 'limited']);
-    const worker = await openWorker(after, { slots: 1_000 });
-    await after.settle();
-    expect(worker.sink.claimedIds.toSorted()).toEqual(ids.slice(0, 590).toSorted());
-  });
-
-  it('that are lower lets those that run go on, and nobody begin until there is room', async () => {
-    const before = await open({ permitRules: allowing(3) });
-    const worker = await openWorker(before, { slots: 10 });
-    const ids = await idsOf(before, 5);
-    await before.settle();
-    expect(worker.sink.claimedIds).toEqual(ids.slice(0, 3));
-    const after = await before.replica({ permitRules: allowing(1) });
-    before.kill();
-    const again = await worker.reattach({ world: after });
-    await after.settle();
-    for (const taskId of ids.slice(0, 2)) {
-      await again.sayIn(taskId, 1, 'accepted', 'started', 'completed');
-      await after.settle();
-      expect(again.sink.claimedIds).toEqual([]);
-    }
-    await again.sayIn(ids[2] ?? '', 1, 'accepted', 'started', 'completed');
-    await after.settle();
-    expect(again.sink.claimedIds).toEqual([ids[3]]);
-  });
-
-  it('tries again when the store does not answer', async () => {
-    const before = await open();
-    const ids = await idsOf(before, 3);
-    before.kill();
-    const after = await before.replica({ permitRules: allowing(3), dispatcher: null, propagation: 'stopped' });
-    after.probe.failNext('unavailable');
-    await after.clock.advance(2_000);
-    expect(await after.real.permits(null, 9)).toMatchObject([{ limit: 3, held: 3 }]);
-    expect(ids).toHaveLength(3);
-  });
-
-  it('that serialize a capability counts who runs with it, and puts who was ready into line', async () => {
-    const plain: PermitRules = { keyLimits: [], capabilities: new Map() };
-    const before = await open({ permitRules: plain });
-    const worker = await openWorker(before, { slots: 2, serves: ALL });
-    const ids = await idsOf(before, 4, GPU);
-    await before.settle();
-    expect(worker.sink.claimedIds).toEqual(ids.slice(0, 2));
-    const after = await before.replica({ permitRules: RULES });
-    before.kill();
-    expect(await after.real.permits(null, 9)).toMatchObject([{ held: 2, limit: 1 }]);
-    const again = await worker.reattach({ world: after, given: { slots: 5, serves: ALL } });
-    await after.clock.advance(1_000);
-    // Those that were ready are found to wait when they are claimed, each once.
-    expect(again.sink.claimedIds).toEqual([]);
-    const commits = commitsOf(after);
-    await after.clock.advance(20_000);
-    expect(commitsOf(after)).toBe(commits);
-    for (const taskId of ids.slice(0, 2)) await again.sayIn(taskId, 1, 'accepted', 'started', 'completed');
-    await after.settle();
-    expect(again.sink.claimedIds).toEqual([ids[2]]);
-    await again.say(ids[2] ?? '', 'accepted', 'started', 'completed');
-    await after.settle();
-    expect(again.sink.claimedIds).toEqual([ids[2], ids[3]]);
-  });
-
-  it('that serialize a capability start nothing while who runs with it cannot be counted', async () => {
-    const before = await open({ permitRules: { keyLimits: [], capabilities: new Map() } });
-    await openWorker(before, { slots: 1, serves: ALL });
-    await idsOf(before, 1, GPU);
-    await before.settle();
-    before.kill();
-    const away = new StoreError('unavailable', 'away');
-    const real = new Proxy(before.real, {
-      get: (store, name) =>
-        name === 'commit' ? () => Promise.reject(away) : (Reflect.get(store, name) as () => unknown).bind(store),
-    });
-    const started = World.open({ real, clock: before.clock, permitRules: RULES });
-    await expect(started).rejects.toMatchObject({ failure: 'unavailable' });
-  });
-
-  it('that serialize a capability no more lets everybody go on', async () => {
-    const before = await open();
-    const ids = await idsOf(before, 300, GPU);
-    before.kill();
-    const after = await before.replica({ permitRules: { keyLimits: [], capabilities: new Map() } });
-    // Already when it has started: what is decided from now on says nothing of permits.
-    expect(await after.real.permits(null, 9)).toEqual([]);
-    const worker = await openWorker(after, { slots: 500, serves: ALL });
-    await after.settle();
-    expect(worker.sink.claimedIds.toSorted()).toEqual(ids.toSorted());
   });
 });

@@ -103,21 +103,26 @@ describe('a queued task', () => {
 
   it('waits for its permits before it waits for a worker, and names who has them', () => {
     const { record } = TaskWorld.admit({ concurrencyKey: 'k' });
-    const wait = { limit: 4, held: 30, holders: ['a', 'b'], ahead: 2, aheadIsAtLeast: false };
+    const wait = { limit: 4, running: 30, holders: ['a', 'b'], ahead: 2, aheadIsAtLeast: false };
     const ofKey = around({ permitWait: { name: 'key\ndefault\nk', ...wait }, candidates: [candidate()] });
     expect(explain(record, ofKey).blockers).toEqual([
       {
         kind: 'concurrency_key',
-        detail: 'it waits for concurrency key k: 30 of 4 taken, 2 before it',
+        detail: 'it waits for concurrency key k: 30 of 4 running, 2 of its route before it',
         holders: [{ taskId: 'a' }, { taskId: 'b' }],
         holderCount: 30,
         until: null,
       },
     ]);
-    const many = { name: 'capability\ngpu', ...wait, ahead: 1_000, aheadIsAtLeast: true };
+    const many = { name: 'serialized\ngpu', ...wait, ahead: 1_000, aheadIsAtLeast: true };
     const [blocker] = explain(record, around({ permitWait: many })).blockers;
     expect(blocker?.kind).toBe('serialized_capability');
     expect(blocker?.detail).toMatch(/gpu: .* at least 1000/);
+    // Where there is room, it is those of its own route that are before it, and what keeps them keeps it too.
+    const behind = around({ permitWait: { name: 'key\ndefault\nk', ...wait, running: 3 } });
+    expect(kinds(record, behind)).toEqual(['no_worker_for_queue']);
+    expect(kinds(record, { ...behind, candidates: [candidate({}, 0)] })).toEqual(['no_free_slot']);
+    expect(kinds(record, { ...behind, candidates: [candidate()] })).toEqual(['concurrency_key']);
     const delayed = TaskWorld.admit({ concurrencyKey: 'k', notBeforeAtMs: T0 + 5_000 }).record;
     expect(kinds(delayed, ofKey)).toEqual(['not_before']);
   });

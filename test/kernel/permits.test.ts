@@ -54,9 +54,9 @@ describe('the permits of a task', () => {
   it('are one of its key within its namespace and one of each serialized capability, in the order of names', () => {
     const permits = permitsOf(needing({ concurrencyKey: 'exact' }, ['tape', 'linux', 'gpu'], 'team'), RULES);
     expect(permits.map(({ name, limit }) => [subjectOf(name), limit])).toEqual([
+      [{ kind: 'key', namespace: 'team', key: 'exact' }, 3],
       [{ kind: 'capability', label: 'gpu' }, 1],
       [{ kind: 'capability', label: 'tape' }, 1],
-      [{ kind: 'key', namespace: 'team', key: 'exact' }, 3],
     ]);
     expect(permits.map(({ name }) => name)).toEqual(permits.map(({ name }) => name).toSorted());
   });
@@ -124,7 +124,7 @@ describe('a claim of a task that waits for a permit', () => {
 
   it.each([
     ['key\ndefault\nk', { concurrency_key: 'k' }],
-    ['capability\ngpu', { capability: 'gpu' }],
+    ['serialized\ngpu', { capability: 'gpu' }],
   ])('is refused as one whose start is delayed, and names it: %j', (permitAwaited, metadata) => {
     const { record } = TaskWorld.admit({ concurrencyKey: 'k' });
     const decided = decide(record, claim, T0, NO_GUARDS, { ...NO_FAMILY, permitAwaited });

@@ -117,12 +117,12 @@ describe('a key that is taken', () => {
     expect(await explain(second.taskId)).toMatchObject([
       {
         kind: BlockerKind.CONCURRENCY_KEY,
-        detail: `it waits for concurrency key ${concurrencyKey}: 1 of 1 taken, 0 before it`,
+        detail: `it waits for concurrency key ${concurrencyKey}: 1 of 1 running, 0 of its route before it`,
         holders: [{ taskId: first.taskId, workerName: '' }],
         holderCount: 1,
       },
     ]);
-    expect((await explain(third.taskId))[0]?.detail).toMatch(/ 1 before it$/);
+    expect((await explain(third.taskId))[0]?.detail).toMatch(/ 1 of its route before it$/);
     const { task } = await fixture.client.unary(tasks.get, { taskId: second.taskId });
     expect(task).toMatchObject({ status: TaskStatus.QUEUED, policy: { concurrencyKey } });
   });

@@ -39,7 +39,21 @@ const WITHOUT_PURGES = [
   ...['tombstones', 'purging', 'operations'].map((table) => `DROP TABLE ${table}`),
   `DELETE FROM meta WHERE name = 'incarnation'`,
 ];
-const WITHOUT_PERMITS = ['permits', 'permit_rows'].map((table) => `DROP TABLE ${table}`);
+const WITHOUT_PERMITS = ['permits', 'permit_rows', 'permit_lines'].map((table) => `DROP TABLE ${table}`);
+/** As files were in which whoever was ready held its permit, and capabilities came before keys. */
+const WITHOUT_LINES = [
+  'DROP TABLE permit_lines',
+  'DROP INDEX permit_rows_in_line',
+  'ALTER TABLE permit_rows RENAME TO newer',
+  `CREATE TABLE permit_rows (task_order INTEGER NOT NULL, permit_id INTEGER NOT NULL, state INTEGER NOT NULL,
+     ready_order INTEGER NOT NULL, PRIMARY KEY (task_order, permit_id)) WITHOUT ROWID, STRICT`,
+  'INSERT INTO permit_rows SELECT task_order, permit_id, state, ready_order FROM newer',
+  'DROP TABLE newer',
+  'CREATE INDEX permit_lines ON permit_rows (permit_id, state, ready_order, task_order)',
+  'ALTER TABLE permits RENAME COLUMN running TO held',
+  'UPDATE permits SET held = 1',
+  `UPDATE permits SET name = replace(name, 'serialized', 'capability')`,
+];
 const WITHOUT_CHAIN = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
 const WITHOUT_FAMILIES = ['children', 'dependencies', 'family_counts', 'propagations'].map(
   (table) => `DROP TABLE ${table}`,
@@ -148,7 +162,37 @@ describe('opening', () => {
     await commit(again, planOf({ links }));
     expect(await again.familyCounts([taskId])).toEqual([{ liveChildren: 1, unsatisfied: 0 }]);
     await committed(again, submitted({ concurrencyKey: 'k' }));
-    expect(await again.permits(null, 9)).toMatchObject([{ held: 1 }]);
+    expect(await again.permits(null, 9)).toMatchObject([{ queued: true, settled: true }]);
+    await again.close();
+  });
+
+  it('puts the tasks of a file in which the ready ones held their permits into lines', async () => {
+    const path = join(temporaryFolder(), 'reeve.db');
+    const store = await openSqliteStore({ path });
+    const keyed = { concurrencyKey: 'k' } as const;
+    const [running, one, two] = [submitted(keyed), submitted(keyed), submitted({ ...keyed, queue: 'other' })];
+    const [both, gpu] = [
+      submitted({ concurrencyKey: 'two', capabilities: ['gpu'] }),
+      submitted({ capabilities: ['gpu'] }),
+    ];
+    const claim = claimed(running.record);
+    await committed(store, running, claim, one, two, both, gpu);
+    const states = await store.permits(null, 9);
+    await store.close();
+    tamper(path, ...WITHOUT_LINES, 'PRAGMA user_version = 5');
+
+    const again = await openSqliteStore({ path });
+    const opened = await again.permits(null, 9);
+    // Nobody has passed yet; where there is room, a start has to say so.
+    expect(opened).toEqual(states.map((state) => ({ ...state, settled: state.running === state.limit })));
+    for (const { name, limit } of opened) {
+      await commit(again, planOf({ permits: [{ kind: 'limited', name, limit, most: 9 }] }));
+    }
+    expect(await again.permits(null, 9)).toEqual(states);
+    expect(await again.readyTasks('default\nmain\nagent\nhost\ngpu', null, 9)).toHaveLength(1);
+    expect(kindsOf(await commit(again, completed(claim.record).plan))).toEqual(['committed']);
+    const ready = async (queue: string) => (await again.readyTasks(`default\n${queue}\nagent\nhost\n`, null, 9)).length;
+    expect([await ready('main'), await ready('other')]).toEqual([1, 1]);
     await again.close();
   });
 

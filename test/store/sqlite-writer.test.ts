@@ -48,7 +48,7 @@ describe('the writer', () => {
     ]);
     expect(writer.sessions.get('s')).toBeNull();
     expect([...writer.routes.keys()].length).toBe(1);
-    expect(commit(...batch)).toMatchObject({ firstSequence: 2, lost: [], ready: [] });
+    expect(commit(...batch)).toMatchObject({ firstSequence: 2, lost: [], permits: [] });
   });
 
   it('takes no permit, and makes nobody ready, in a transaction that is rolled back', () => {
@@ -66,9 +66,9 @@ describe('the writer', () => {
     expect(writer.permits.waitOf(waiter)?.holders).toEqual([first.record.admission.taskId]);
     expect(commit(...batch)).toMatchObject({
       lost: [],
-      ready: [
-        [0, [{ taskId: waiter }]],
-        [1, [{}]],
+      permits: [
+        [0, { ready: [{ taskId: waiter }], unsettled: [] }],
+        [1, { ready: [{}], unsettled: [] }],
       ],
     });
   });
@@ -111,12 +111,12 @@ describe('the writer', () => {
     expect(other.commit(encodeBatch([completed(claim.record).plan]))).toMatchObject({
       firstSequence: 3,
       lost: [],
-      ready: [],
+      permits: [],
     });
     expect(other.commit(encodeBatch([joined(submitted().plan, submitted().plan)]))).toMatchObject({
       firstSequence: 6,
       lost: [],
-      ready: [],
+      permits: [],
     });
     expect([...other.routes.keys()]).toEqual([...writer.routes.keys()]);
   });

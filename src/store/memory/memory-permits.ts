@@ -1,24 +1,26 @@
 /**
- * Permits in the memory store: who holds each, who waits for it, and how many hold it, as maps. Finding the first in a
- * line looks at all of it.
+ * Permits in the memory store: who runs with each, who stands in which line for it, and how many do, as maps. Finding the
+ * first in a line looks at all of it.
  */
 import type { PermitState, PermitWish, PermitWrite } from '../permit-rows.js';
 import {
+  type LineCount,
+  type PermitChanges,
   type PermitPlace,
   type PermitRow,
   type PermitRowState,
   type PermitTables,
-  alignPermits,
-  dissolvePermit,
-  limitPermit,
+  applyPermitWrite,
   missingPermit,
 } from '../permit-rules.js';
 
 interface Permit {
   limit: number;
-  held: number;
+  running: number;
   /** By admission order. */
   readonly rows: Map<number, PermitRow>;
+  /** By route. */
+  readonly lines: Map<number, LineCount>;
 }
 
 export class MemoryPermits implements PermitTables {
@@ -27,6 +29,7 @@ export class MemoryPermits implements PermitTables {
 
   constructor(
     private readonly orderOf: (taskId: string) => number | null,
+    readonly routeOf: (task: number) => number,
     readonly setReady: (task: number, readyOrder: number | null) => void,
   ) {}
 
@@ -34,34 +37,31 @@ export class MemoryPermits implements PermitTables {
     return missingPermit(this, this.orderOf(taskId), wish);
   }
 
-  write(write: PermitWrite): readonly PermitPlace[] {
-    switch (write.kind) {
-      case 'aligned': {
-        const task = this.orderOf(write.taskId);
-        return task === null ? [] : alignPermits(this, task, write.readyOrder, write.wish);
-      }
-      case 'limited':
-        return limitPermit(this, write.name, write.limit, write.most);
-      case 'dissolved':
-        return dissolvePermit(this, write.name, write.most);
-    }
+  write(write: PermitWrite): PermitChanges {
+    return applyPermitWrite(this, this.orderOf, write);
   }
 
   /** In the order of their names, after the one given. */
   states(after: string | null, limit: number): PermitState[] {
     const names = [...this.permits.keys()].filter((name) => after === null || name > after).sort();
-    return names.slice(0, limit).map((name) => {
-      const { limit: most = 0, held = 0 } = this.permits.get(name) ?? {};
-      return { name, limit: most, held, waited: this.firstWaiting(name) !== null };
+    return names.slice(0, limit).flatMap((name) => {
+      const permit = this.permits.get(name);
+      if (permit === undefined) return [];
+      const { limit: most, running, lines, rows } = permit;
+      const room = Math.max(most - running, 0);
+      const settled = this.linesBeyond(name, room, 1).length + this.linesShort(name, room, 1).length === 0;
+      const aside = [...rows.values()].some(({ state }) => state === 'aside');
+      return [{ name, limit: most, running, queued: lines.size > 0, settled, aside }];
     });
   }
 
   holdersOf(name: string): number[] {
-    return [...this.places(name, 'running'), ...this.places(name, 'queued')].map(({ task }) => task);
+    return this.places(name, 'running').map(({ task }) => task);
   }
 
-  ahead(name: string, place: PermitPlace): number {
-    return this.places(name, 'waiting').findIndex(({ task }) => task === place.task);
+  ahead({ name, route, readyOrder }: PermitRow, task: number): number {
+    const line = [...this.places(name, 'passed', route), ...this.places(name, 'waiting', route)];
+    return line.filter((one) => comparePlaces(one, { task, readyOrder }) < 0).length;
   }
 
   rowsOf(task: number): readonly PermitRow[] {
@@ -80,42 +80,79 @@ export class MemoryPermits implements PermitTables {
     if (this.namesOf.get(task)?.size === 0) this.namesOf.delete(task);
   }
 
-  countOf(name: string): { readonly limit: number; readonly held: number } | null {
+  countOf(name: string): { readonly limit: number; readonly running: number } | null {
     return this.permits.get(name) ?? null;
   }
 
   setLimit(name: string, limit: number): void {
     const known = this.permits.get(name);
-    if (known === undefined) this.permits.set(name, { limit, held: 0, rows: new Map() });
+    if (known === undefined) this.permits.set(name, { limit, running: 0, rows: new Map(), lines: new Map() });
     else known.limit = limit;
   }
 
-  addHeld(name: string, change: number): void {
+  addRunning(name: string, change: number): void {
     const known = this.permits.get(name);
-    if (known !== undefined) known.held += change;
+    if (known !== undefined) known.running += change;
   }
 
-  firstWaiting(name: string): PermitPlace | null {
-    return this.places(name, 'waiting')[0] ?? null;
+  lineOf(name: string, route: number): LineCount {
+    return this.permits.get(name)?.lines.get(route) ?? EMPTY_LINE;
   }
 
-  lastQueued(name: string): PermitPlace | null {
-    return this.places(name, 'queued').at(-1) ?? null;
+  addToLine(name: string, route: number, change: LineCount): void {
+    const { passed, waiting } = this.lineOf(name, route);
+    const line = { passed: passed + change.passed, waiting: waiting + change.waiting };
+    const lines = this.permits.get(name)?.lines;
+    if (line.passed === 0 && line.waiting === 0) lines?.delete(route);
+    else lines?.set(route, line);
   }
 
-  tasksOf(name: string, limit: number): readonly number[] {
-    return [...(this.permits.get(name)?.rows.keys() ?? [])].sort((left, right) => left - right).slice(0, limit);
+  linesBeyond(name: string, room: number, most: number): readonly number[] {
+    return this.linesWhere(name, most, ({ passed }) => passed > room);
+  }
+
+  linesShort(name: string, room: number, most: number): readonly number[] {
+    return this.linesWhere(name, most, ({ passed, waiting }) => waiting > 0 && passed < room);
+  }
+
+  firstWaiting(name: string, route: number): PermitPlace | null {
+    return this.places(name, 'waiting', route)[0] ?? null;
+  }
+
+  lastPassed(name: string, route: number): PermitPlace | null {
+    return this.places(name, 'passed', route).at(-1) ?? null;
+  }
+
+  tasksOf(name: string, limit: number, state?: PermitRowState): readonly number[] {
+    const rows = [...(this.permits.get(name)?.rows ?? [])].filter(
+      ([, row]) => state === undefined || row.state === state,
+    );
+    return rows
+      .map(([task]) => task)
+      .sort((left, right) => left - right)
+      .slice(0, limit);
   }
 
   forgetUnused(name: string): void {
     if (this.permits.get(name)?.rows.size === 0) this.permits.delete(name);
   }
 
-  /** In order. */
-  private places(name: string, state: PermitRowState): PermitPlace[] {
-    return [...(this.permits.get(name)?.rows ?? [])]
-      .filter(([, row]) => row.state === state)
-      .map(([task, { readyOrder }]) => ({ task, readyOrder }))
-      .sort((left, right) => left.readyOrder - right.readyOrder || left.task - right.task);
+  private linesWhere(name: string, most: number, wanted: (line: LineCount) => boolean): number[] {
+    const lines = [...(this.permits.get(name)?.lines ?? [])].filter(([, line]) => wanted(line));
+    return lines.map(([route]) => route).slice(0, most);
   }
+
+  /** In order. */
+  private places(name: string, state: PermitRowState, route?: number): PermitPlace[] {
+    return [...(this.permits.get(name)?.rows ?? [])]
+      .filter(([, row]) => row.state === state && (route === undefined || row.route === route))
+      .map(([task, { readyOrder }]) => ({ task, readyOrder }))
+      .sort(comparePlaces);
+  }
+}
+
+const EMPTY_LINE: LineCount = { passed: 0, waiting: 0 };
+
+function comparePlaces(left: PermitPlace, right: PermitPlace): number {
+  return left.readyOrder - right.readyOrder || left.task - right.task;
 }

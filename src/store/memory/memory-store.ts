@@ -12,7 +12,7 @@ import { isNeeded } from '../family-guards.js';
 import { historyPage } from '../history-page.js';
 import type { PermitWait } from '../../kernel/permits.js';
 import { type PermitState, type TaskReady, permitWritesOf } from '../permit-rows.js';
-import type { PermitPlace } from '../permit-rules.js';
+import type { PermitChanges } from '../permit-rules.js';
 import { assertWellFormed, sessionIdOf, taskIdOf } from '../plan-shape.js';
 import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import { sessionAfter } from '../session-guards.js';
@@ -78,9 +78,7 @@ class MemoryStore implements TaskStore {
     }
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
     for (const link of plan.links ?? []) tables.family.write(link);
-    const ready = permitWritesOf(plan).flatMap((write) =>
-      tables.permits.write(write).map((place) => this.ready(place)),
-    );
+    const moved = permitWritesOf(plan).map((write) => tables.permits.write(write));
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
     if (plan.purge !== undefined) tables.purge(plan.purge);
     for (const operation of plan.operations ?? []) tables.keepOperation(operation);
@@ -88,13 +86,19 @@ class MemoryStore implements TaskStore {
       kind: 'committed',
       firstSequences: written.map(({ firstSequence }) => firstSequence),
       links: written.map(({ link }) => link),
-      ...(ready.length === 0 ? {} : { ready }),
+      ...this.told(moved),
     };
   }
 
-  private ready({ task, readyOrder }: PermitPlace): TaskReady {
-    const { taskId = '', routeKey = '' } = this.tables.byOrder[task - 1] ?? {};
-    return { taskId, routeKey, readyOrder };
+  private told(moved: readonly PermitChanges[]): { ready?: TaskReady[]; unsettled?: string[] } {
+    const ready = moved.flatMap((one) =>
+      one.ready.map(({ task, readyOrder }) => {
+        const { taskId = '', routeKey = '' } = this.tables.byOrder[task - 1] ?? {};
+        return { taskId, routeKey, readyOrder };
+      }),
+    );
+    const unsettled = moved.flatMap((one) => one.unsettled);
+    return { ...(ready.length === 0 ? {} : { ready }), ...(unsettled.length === 0 ? {} : { unsettled }) };
   }
 
   /** Never needed: nothing comes between this store and its answer. */

@@ -66,9 +66,11 @@ export class MemoryTables {
   readonly family = new MemoryFamily();
   readonly permits = new MemoryPermits(
     (taskId) => this.tasks.get(taskId)?.order ?? null,
+    (order) => this.routeNumber(this.byOrder[order - 1]?.routeKey ?? ''),
     (order, readyOrder) => this.setReady(order, readyOrder),
   );
   private readonly keys = new Map<string, string>();
+  private readonly routeNumbers = new Map<string, number>();
 
   constructor(private readonly chain: HistoryChain) {}
 
@@ -82,7 +84,7 @@ export class MemoryTables {
     if (entry === undefined) throw new Error('a checked update has no task');
     this.unindex(entry);
     entry.record = deepFreeze(withAdmission(write.record, entry.record.admission));
-    // A task that needs permits is ready when it holds them all.
+    // A task that needs permits is ready when it has passed them all.
     entry.index = deepFreeze(write.index.permits === undefined ? write.index : { ...write.index, readyOrder: null });
     this.reindex(entry);
     return this.append(entry, write.events);
@@ -170,17 +172,23 @@ export class MemoryTables {
     const row = permits.rowsOf(task).find(({ state }) => state === 'waiting');
     const count = row === undefined ? null : permits.countOf(row.name);
     if (row === undefined || count === null) return null;
-    const { name, readyOrder } = row;
+    const { name } = row;
     const holders = permits.holdersOf(name).map((order) => byOrder[order - 1]?.taskId ?? '');
-    const ahead = Math.min(permits.ahead(name, { task, readyOrder }), MAX_AHEAD_COUNTED);
+    const ahead = Math.min(permits.ahead(row, task), MAX_AHEAD_COUNTED);
     return {
       name,
       limit: count.limit,
-      held: count.held,
+      running: count.running,
       holders: holders.slice(0, MAX_HOLDERS_NAMED),
       ahead,
       aheadIsAtLeast: ahead === MAX_AHEAD_COUNTED,
     };
+  }
+
+  private routeNumber(routeKey: string): number {
+    const known = this.routeNumbers.get(routeKey) ?? this.routeNumbers.size + 1;
+    this.routeNumbers.set(routeKey, known);
+    return known;
   }
 
   private setReady(order: number, readyOrder: number | null): void {

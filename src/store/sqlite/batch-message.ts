@@ -16,7 +16,7 @@ import type {
   SessionRead,
 } from '../commit-plan.js';
 import { encodeEvents } from '../history-codec.js';
-import { type PermitWrite, type TaskReady, permitWritesOf } from '../permit-rows.js';
+import { type PermitWrite, type PermitsMoved, permitWritesOf } from '../permit-rows.js';
 import type { PurgeWrite } from '../purge-rows.js';
 import { encodeRecord } from '../record-codec.js';
 
@@ -145,7 +145,7 @@ function derivedOf({ admission, status }: TaskRecord): Derived {
   return { namespace, idempotencyKey, parentId: parent?.taskId ?? null, livesAsChild };
 }
 
-/** A task that needs permits is ready when it holds them all. */
+/** A task that needs permits is ready when it has passed them all. */
 function readyOrderOf({ permits, readyOrder }: RecordIndex): number | null {
   return permits === undefined ? readyOrder : null;
 }
@@ -247,8 +247,8 @@ export interface BatchReply {
   readonly lost: readonly (readonly [number, PlanVerdict])[];
   /** Of every record written, one after the other: one text is cheap to clone. */
   readonly links: string;
-  /** By plan: the tasks that came to hold their permits by it. */
-  readonly ready: readonly (readonly [number, readonly TaskReady[]])[];
+  /** By plan: what it did to permits. */
+  readonly permits: readonly (readonly [number, PermitsMoved])[];
 }
 
 const LINK_DIGITS = 64;
@@ -256,14 +256,14 @@ const NOTHING_WRITTEN: PlanVerdict = { kind: 'committed', firstSequences: [], li
 
 export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): readonly PlanVerdict[] {
   const lost = reply.lost.length === 0 ? null : new Map(reply.lost);
-  const ready = reply.ready.length === 0 ? null : new Map(reply.ready);
+  const permits = reply.permits.length === 0 ? null : new Map(reply.permits);
   let sequence = reply.firstSequence;
   let linked = 0;
   return plans.map((plan, index) => {
     const verdict = lost?.get(index);
     if (verdict !== undefined) return verdict;
-    const readyTasks = ready?.get(index);
-    if (plan.records.length === 0 && plan.repairs === undefined && readyTasks === undefined) return NOTHING_WRITTEN;
+    const moved = permits?.get(index);
+    if (plan.records.length === 0 && plan.repairs === undefined && moved === undefined) return NOTHING_WRITTEN;
     const firstSequences: number[] = [];
     const links: string[] = [];
     const written = (events: number): void => {
@@ -274,8 +274,12 @@ export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): rea
     };
     for (const { events } of plan.records) written(events.length);
     for (let n = plan.repairs?.length ?? 0; n > 0; n--) written(1);
-    return readyTasks === undefined
-      ? { kind: 'committed', firstSequences, links }
-      : { kind: 'committed', firstSequences, links, ready: readyTasks };
+    return {
+      kind: 'committed',
+      firstSequences,
+      links,
+      ...(moved === undefined || moved.ready.length === 0 ? {} : { ready: moved.ready }),
+      ...(moved === undefined || moved.unsettled.length === 0 ? {} : { unsettled: moved.unsettled }),
+    };
   });
 }

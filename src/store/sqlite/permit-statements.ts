@@ -4,63 +4,106 @@
 import type { Database, Statement } from 'better-sqlite3';
 
 type Order = number;
+type Route = number;
 type Place = [Order, number];
 
 export interface PermitStatements {
-  readonly rowsOf: Statement<[Order], [string, number, number]>;
-  readonly put: Statement<[Order, number, number, string]>;
+  readonly routeOf: Statement<[Order], Route>;
+  readonly rowsOf: Statement<[Order], [string, Route, number, number]>;
+  readonly put: Statement<[Order, Route, number, number, string]>;
   readonly remove: Statement<[Order, string]>;
   readonly countOf: Statement<[string], [number, number]>;
   readonly setLimit: Statement<[string, number]>;
-  readonly addHeld: Statement<[number, string]>;
+  readonly addRunning: Statement<[number, string]>;
   readonly forgetUnused: Statement<[string]>;
-  readonly first: Statement<[string, number], Place>;
-  readonly last: Statement<[string, number], Place>;
+  readonly lineOf: Statement<[string, Route], [number, number]>;
+  readonly addToLine: Statement<[Route, number, number, string]>;
+  readonly dropEmptyLine: Statement<[string, Route]>;
+  readonly linesBeyond: Statement<[string, number, number], Route>;
+  readonly linesShort: Statement<[string, number, number], Route>;
+  readonly first: Statement<[string, number, Route], Place>;
+  readonly last: Statement<[string, number, Route], Place>;
   readonly tasksOf: Statement<[string, number], Order>;
+  readonly tasksIn: Statement<[string, number, number], Order>;
   readonly setReady: Statement<[number | null, Order]>;
   readonly nameAndRoute: Statement<[Order], [string, string]>;
-  readonly states: Statement<[string, number], [string, number, number, number]>;
-  readonly holders: Statement<[string, number], string>;
-  readonly ahead: Statement<[string, number, Order, number], number>;
+  readonly states: Statement<[number, string, number], [string, number, number, number, number, number]>;
+  readonly holders: Statement<[string, number, number], string>;
+  readonly ahead: Statement<[string, number, Route, number, Order, number], number>;
 }
 
 const NUMBER = '(SELECT permit_id FROM permits WHERE name = ?)';
-const LINE = `FROM permit_rows INDEXED BY permit_lines WHERE permit_id = ${NUMBER} AND state = ?`;
+const ROWS = 'FROM permit_rows INDEXED BY permit_rows_in_line';
+const LINE = `${ROWS} WHERE permit_id = ${NUMBER} AND state = ? AND route_id = ?`;
+/** Lines of the permit `p` with a given room that want a move. */
+const BEYOND = 'passed > max(p.most - p.running, 0)';
+const SHORT = 'waiting > 0 AND passed < p.most - p.running';
 
 export function permitStatements(db: Database): PermitStatements {
+  const lines = `SELECT 1 FROM permit_lines l WHERE l.permit_id = p.permit_id`;
   return {
+    routeOf: db.prepare<[Order], Route>('SELECT route_id FROM tasks WHERE task_order = ?').pluck(),
     rowsOf: db
-      .prepare<[Order], [string, number, number]>(
-        'SELECT name, state, ready_order FROM permit_rows JOIN permits USING (permit_id) WHERE task_order = ?',
+      .prepare<[Order], [string, Route, number, number]>(
+        'SELECT name, route_id, state, ready_order FROM permit_rows JOIN permits USING (permit_id) WHERE task_order = ?',
       )
       .raw(),
     put: db.prepare(
-      `INSERT INTO permit_rows (task_order, state, ready_order, permit_id) VALUES (?, ?, ?, ${NUMBER})
-       ON CONFLICT (task_order, permit_id) DO UPDATE SET state = excluded.state, ready_order = excluded.ready_order`,
+      `INSERT INTO permit_rows (task_order, route_id, state, ready_order, permit_id) VALUES (?, ?, ?, ?, ${NUMBER})
+       ON CONFLICT (task_order, permit_id) DO UPDATE
+         SET route_id = excluded.route_id, state = excluded.state, ready_order = excluded.ready_order`,
     ),
     remove: db.prepare(`DELETE FROM permit_rows WHERE task_order = ? AND permit_id = ${NUMBER}`),
-    countOf: db.prepare<[string], [number, number]>('SELECT most, held FROM permits WHERE name = ?').raw(),
+    countOf: db.prepare<[string], [number, number]>('SELECT most, running FROM permits WHERE name = ?').raw(),
     setLimit: db.prepare(
-      `INSERT INTO permits (name, most, held) VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET most = excluded.most`,
+      `INSERT INTO permits (name, most, running) VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET most = excluded.most`,
     ),
-    addHeld: db.prepare('UPDATE permits SET held = held + ? WHERE name = ?'),
+    addRunning: db.prepare('UPDATE permits SET running = running + ? WHERE name = ?'),
     forgetUnused: db.prepare(
       `DELETE FROM permits WHERE name = ?
-         AND NOT EXISTS (SELECT 1 FROM permit_rows r INDEXED BY permit_lines WHERE r.permit_id = permits.permit_id)`,
+         AND NOT EXISTS (SELECT 1 ${ROWS} WHERE permit_rows.permit_id = permits.permit_id)`,
     ),
+    lineOf: db
+      .prepare<[string, Route], [number, number]>(
+        `SELECT passed, waiting FROM permit_lines WHERE permit_id = ${NUMBER} AND route_id = ?`,
+      )
+      .raw(),
+    addToLine: db.prepare(
+      `INSERT INTO permit_lines (route_id, passed, waiting, permit_id) VALUES (?, ?, ?, ${NUMBER})
+       ON CONFLICT (permit_id, route_id) DO UPDATE
+         SET passed = passed + excluded.passed, waiting = waiting + excluded.waiting`,
+    ),
+    dropEmptyLine: db.prepare(
+      `DELETE FROM permit_lines WHERE permit_id = ${NUMBER} AND route_id = ? AND passed = 0 AND waiting = 0`,
+    ),
+    linesBeyond: db
+      .prepare<[string, number, number], Route>(
+        `SELECT route_id FROM permit_lines INDEXED BY permit_lines_by_passed
+         WHERE permit_id = ${NUMBER} AND passed > ? ORDER BY passed DESC LIMIT ?`,
+      )
+      .pluck(),
+    linesShort: db
+      .prepare<[string, number, number], Route>(
+        `SELECT route_id FROM permit_lines INDEXED BY permit_lines_waited
+         WHERE permit_id = ${NUMBER} AND passed < ? AND waiting > 0 ORDER BY passed LIMIT ?`,
+      )
+      .pluck(),
     first: db
-      .prepare<[string, number], Place>(
+      .prepare<[string, number, Route], Place>(
         `SELECT task_order, ready_order ${LINE} ORDER BY ready_order, task_order LIMIT 1`,
       )
       .raw(),
     last: db
-      .prepare<[string, number], Place>(
+      .prepare<[string, number, Route], Place>(
         `SELECT task_order, ready_order ${LINE} ORDER BY ready_order DESC, task_order DESC LIMIT 1`,
       )
       .raw(),
     tasksOf: db
-      .prepare<[string, number], Order>(
-        `SELECT task_order FROM permit_rows INDEXED BY permit_lines WHERE permit_id = ${NUMBER} LIMIT ?`,
+      .prepare<[string, number], Order>(`SELECT task_order ${ROWS} WHERE permit_id = ${NUMBER} LIMIT ?`)
+      .pluck(),
+    tasksIn: db
+      .prepare<[string, number, number], Order>(
+        `SELECT task_order ${ROWS} WHERE permit_id = ${NUMBER} AND state = ? LIMIT ?`,
       )
       .pluck(),
     setReady: db.prepare('UPDATE tasks SET ready_order = ? WHERE task_order = ?'),
@@ -70,23 +113,23 @@ export function permitStatements(db: Database): PermitStatements {
       )
       .raw(),
     states: db
-      .prepare<[string, number], [string, number, number, number]>(
-        `SELECT name, most, held, EXISTS (
-           SELECT 1 FROM permit_rows r INDEXED BY permit_lines WHERE r.permit_id = p.permit_id AND r.state = 0)
+      .prepare<[number, string, number], [string, number, number, number, number, number]>(
+        `SELECT name, most, running,
+           EXISTS (${lines}),
+           NOT EXISTS (${lines} AND ${BEYOND}) AND NOT EXISTS (${lines} AND ${SHORT}),
+           EXISTS (SELECT 1 FROM permit_rows r INDEXED BY permit_rows_in_line
+                   WHERE r.permit_id = p.permit_id AND r.state = ?)
          FROM permits p WHERE name > ? ORDER BY name LIMIT ?`,
       )
       .raw(),
     holders: db
-      .prepare<[string, number], string>(
-        `SELECT task_id FROM permit_rows r INDEXED BY permit_lines JOIN tasks USING (task_order)
-         WHERE permit_id = ${NUMBER} AND state IN (1, 2) ORDER BY state DESC, r.ready_order, task_order LIMIT ?`,
+      .prepare<[string, number, number], string>(
+        `SELECT task_id ${ROWS} JOIN tasks USING (task_order) WHERE permit_id = ${NUMBER} AND state = ? LIMIT ?`,
       )
       .pluck(),
     ahead: db
-      .prepare<[string, number, Order, number], number>(
-        `SELECT count(*) FROM (
-           SELECT 1 FROM permit_rows INDEXED BY permit_lines
-           WHERE permit_id = ${NUMBER} AND state = 0 AND (ready_order, task_order) < (?, ?) LIMIT ?)`,
+      .prepare<[string, number, Route, number, Order, number], number>(
+        `SELECT count(*) FROM (SELECT 1 ${LINE} AND (ready_order, task_order) < (?, ?) LIMIT ?)`,
       )
       .pluck(),
   };

@@ -1,7 +1,8 @@
 /**
- * Permits in SQLite: who holds each, who waits for it, and how many hold it, by the orders of tasks and the numbers of
- * names. The next in a line is one step into its index, however long the line is. Only plans of tasks that need a permit
- * come here. Numbers of names are forgotten with their last row and may be given again.
+ * Permits in SQLite: who runs with each, who stands in which line for it, and how many do, by the orders of tasks and the
+ * numbers of names and routes. The next in a line is one step into its index, however long the line is, and so is a line
+ * that wants a move. Only plans of tasks that need a permit come here. Numbers of names are forgotten with their last row
+ * and may be given again.
  */
 import type { Database } from 'better-sqlite3';
 import { PERMIT_STATES, PERMIT_STATE_CODES } from '../code-tables.js';
@@ -12,15 +13,16 @@ import {
   type PermitState,
   type PermitWish,
   type PermitWrite,
+  type PermitsMoved,
   type TaskReady,
 } from '../permit-rows.js';
 import {
+  type LineCount,
   type PermitPlace,
   type PermitRow,
+  type PermitRowState,
   type PermitTables as Tables,
-  alignPermits,
-  dissolvePermit,
-  limitPermit,
+  applyPermitWrite,
   missingPermit,
 } from '../permit-rules.js';
 import type { KnownTasks } from './known-tasks.js';
@@ -40,24 +42,24 @@ export class PermitTables implements Tables {
     return missingPermit(this, this.tasks.get(taskId)?.order ?? null, wish);
   }
 
-  write(write: PermitWrite): readonly TaskReady[] {
-    switch (write.kind) {
-      case 'aligned': {
-        const task = this.tasks.get(write.taskId);
-        return task === null ? [] : this.readyTasks(alignPermits(this, task.order, write.readyOrder, write.wish));
-      }
-      case 'limited':
-        return this.readyTasks(limitPermit(this, write.name, write.limit, write.most));
-      case 'dissolved':
-        return this.readyTasks(dissolvePermit(this, write.name, write.most));
-    }
+  write(write: PermitWrite): PermitsMoved {
+    const taskOf = (taskId: string): number | null => this.tasks.get(taskId)?.order ?? null;
+    const { ready, unsettled } = applyPermitWrite(this, taskOf, write);
+    return { ready: ready.flatMap((place) => this.readyTask(place)), unsettled };
   }
 
   /** In the order of their names, after the one given. */
   states(after: string | null, limit: number): PermitState[] {
     return this.statements.states
-      .all(after ?? '', limit)
-      .map(([name, most, held, waited]) => ({ name, limit: most, held, waited: waited === 1 }));
+      .all(PERMIT_STATE_CODES.aside, after ?? '', limit)
+      .map(([name, most, running, queued, settled, aside]) => ({
+        name,
+        limit: most,
+        running,
+        queued: queued === 1,
+        settled: settled === 1,
+        aside: aside === 1,
+      }));
   }
 
   /** What a task waits for; null when it waits for no permit. */
@@ -67,14 +69,21 @@ export class PermitTables implements Tables {
     const row = this.rowsOf(task).find(({ state }) => state === 'waiting');
     const count = row === undefined ? null : this.countOf(row.name);
     if (row === undefined || count === null) return null;
-    const ahead = statements.ahead.get(row.name, row.readyOrder, task, MAX_AHEAD_COUNTED) ?? 0;
+    const { name, route, readyOrder } = row;
+    const before = (state: PermitRowState): number =>
+      statements.ahead.get(name, PERMIT_STATE_CODES[state], route, readyOrder, task, MAX_AHEAD_COUNTED) ?? 0;
+    const ahead = Math.min(before('passed') + before('waiting'), MAX_AHEAD_COUNTED);
     return {
-      name: row.name,
+      name,
       ...count,
-      holders: statements.holders.all(row.name, MAX_HOLDERS_NAMED),
+      holders: statements.holders.all(name, PERMIT_STATE_CODES.running, MAX_HOLDERS_NAMED),
       ahead,
       aheadIsAtLeast: ahead === MAX_AHEAD_COUNTED,
     };
+  }
+
+  routeOf(task: number): number {
+    return this.statements.routeOf.get(task) ?? 0;
   }
 
   rowsOf(task: number): readonly PermitRow[] {
@@ -82,41 +91,65 @@ export class PermitTables implements Tables {
       this.statements.rowsOf
         .all(task)
         // What cannot be read has nothing, and stands in line.
-        .map(([name, state, readyOrder]) => ({ name, state: PERMIT_STATES[state] ?? 'waiting', readyOrder }))
+        .map(([name, route, state, readyOrder]) => ({
+          name,
+          route,
+          state: PERMIT_STATES[state] ?? 'waiting',
+          readyOrder,
+        }))
     );
   }
 
-  put(task: number, { name, state, readyOrder }: PermitRow): void {
-    this.statements.put.run(task, PERMIT_STATE_CODES[state], readyOrder, name);
+  put(task: number, { name, route, state, readyOrder }: PermitRow): void {
+    this.statements.put.run(task, route, PERMIT_STATE_CODES[state], readyOrder, name);
   }
 
   remove(task: number, name: string): void {
     this.statements.remove.run(task, name);
   }
 
-  countOf(name: string): { readonly limit: number; readonly held: number } | null {
+  countOf(name: string): { readonly limit: number; readonly running: number } | null {
     const row = this.statements.countOf.get(name);
-    return row === undefined ? null : { limit: row[0], held: row[1] };
+    return row === undefined ? null : { limit: row[0], running: row[1] };
   }
 
   setLimit(name: string, limit: number): void {
     this.statements.setLimit.run(name, limit);
   }
 
-  addHeld(name: string, change: number): void {
-    this.statements.addHeld.run(change, name);
+  addRunning(name: string, change: number): void {
+    this.statements.addRunning.run(change, name);
   }
 
-  firstWaiting(name: string): PermitPlace | null {
-    return placeOf(this.statements.first.get(name, PERMIT_STATE_CODES.waiting));
+  lineOf(name: string, route: number): LineCount {
+    const [passed, waiting] = this.statements.lineOf.get(name, route) ?? [0, 0];
+    return { passed, waiting };
   }
 
-  lastQueued(name: string): PermitPlace | null {
-    return placeOf(this.statements.last.get(name, PERMIT_STATE_CODES.queued));
+  addToLine(name: string, route: number, { passed, waiting }: LineCount): void {
+    this.statements.addToLine.run(route, passed, waiting, name);
+    if (passed < 0 || waiting < 0) this.statements.dropEmptyLine.run(name, route);
   }
 
-  tasksOf(name: string, limit: number): readonly number[] {
-    return this.statements.tasksOf.all(name, limit);
+  linesBeyond(name: string, room: number, most: number): readonly number[] {
+    return this.statements.linesBeyond.all(name, room, most);
+  }
+
+  linesShort(name: string, room: number, most: number): readonly number[] {
+    return this.statements.linesShort.all(name, room, most);
+  }
+
+  firstWaiting(name: string, route: number): PermitPlace | null {
+    return placeOf(this.statements.first.get(name, PERMIT_STATE_CODES.waiting, route));
+  }
+
+  lastPassed(name: string, route: number): PermitPlace | null {
+    return placeOf(this.statements.last.get(name, PERMIT_STATE_CODES.passed, route));
+  }
+
+  tasksOf(name: string, limit: number, state?: PermitRowState): readonly number[] {
+    const { tasksIn, tasksOf } = this.statements;
+    return state === undefined ? tasksOf.all(name, limit) : tasksIn.all(name, PERMIT_STATE_CODES[state], limit);
   }
 
   forgetUnused(name: string): void {
@@ -127,11 +160,9 @@ export class PermitTables implements Tables {
     this.statements.setReady.run(readyOrder, task);
   }
 
-  private readyTasks(places: readonly PermitPlace[]): TaskReady[] {
-    return places.flatMap(({ task, readyOrder }) => {
-      const row = this.statements.nameAndRoute.get(task);
-      return row === undefined ? [] : [{ taskId: row[0], routeKey: row[1], readyOrder }];
-    });
+  private readyTask({ task, readyOrder }: PermitPlace): TaskReady[] {
+    const row = this.statements.nameAndRoute.get(task);
+    return row === undefined ? [] : [{ taskId: row[0], routeKey: row[1], readyOrder }];
   }
 }
 

@@ -172,5 +172,51 @@ const PERMITS = `
   CREATE INDEX permit_lines ON permit_rows (permit_id, state, ready_order, task_order);
 `;
 
+/**
+ * Only running tasks hold a permit; those that queue stand in lines, one per permit and route. Keys come before
+ * capabilities. Who passes is told anew after the start: here everybody who queues is put into the first of its lines.
+ */
+const PERMIT_LINES = `
+  UPDATE permits SET name = 'serialized' || substr(name, length('capability') + 1) WHERE name LIKE 'capability%';
+  ALTER TABLE permits RENAME COLUMN held TO running;
+
+  DROP INDEX permit_lines;
+  ALTER TABLE permit_rows RENAME TO permit_rows_before;
+  CREATE TABLE permit_rows (
+    task_order INTEGER NOT NULL,
+    permit_id INTEGER NOT NULL,
+    route_id INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    ready_order INTEGER NOT NULL,
+    PRIMARY KEY (task_order, permit_id)
+  ) WITHOUT ROWID, STRICT;
+  INSERT INTO permit_rows (task_order, permit_id, route_id, state, ready_order)
+    SELECT b.task_order, b.permit_id, t.route_id,
+      CASE WHEN b.state = 2 THEN 2
+        WHEN EXISTS (
+          SELECT 1 FROM permit_rows_before o JOIN permits q USING (permit_id)
+          WHERE o.task_order = b.task_order AND q.name < p.name) THEN 3
+        ELSE 0 END,
+      b.ready_order
+    FROM permit_rows_before b JOIN permits p USING (permit_id) JOIN tasks t USING (task_order);
+  DROP TABLE permit_rows_before;
+  UPDATE tasks SET ready_order = NULL WHERE task_order IN (SELECT task_order FROM permit_rows);
+  CREATE INDEX permit_rows_in_line ON permit_rows (permit_id, state, route_id, ready_order, task_order);
+
+  CREATE TABLE permit_lines (
+    permit_id INTEGER NOT NULL,
+    route_id INTEGER NOT NULL,
+    passed INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    PRIMARY KEY (permit_id, route_id)
+  ) WITHOUT ROWID, STRICT;
+  INSERT INTO permit_lines (permit_id, route_id, passed, waiting)
+    SELECT permit_id, route_id, 0, count(*) FROM permit_rows WHERE state = 0 GROUP BY permit_id, route_id;
+  CREATE INDEX permit_lines_by_passed ON permit_lines (permit_id, passed);
+  CREATE INDEX permit_lines_waited ON permit_lines (permit_id, passed) WHERE waiting > 0;
+  UPDATE permits SET running = (
+    SELECT count(*) FROM permit_rows r WHERE r.permit_id = permits.permit_id AND r.state = 2);
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING, PERMITS];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING, PERMITS, PERMIT_LINES];

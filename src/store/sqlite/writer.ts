@@ -6,7 +6,7 @@
 import Database from 'better-sqlite3';
 import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
 import { HistoryChain } from '../history-chain.js';
-import type { TaskReady } from '../permit-rows.js';
+import type { PermitsMoved, TaskReady } from '../permit-rows.js';
 import { sessionHolds } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -47,6 +47,7 @@ export class Writer {
   private readonly check: PlanCheck;
   /** What the plan that is being written has made ready. */
   private ready: TaskReady[] = [];
+  private unsettled: string[] = [];
 
   constructor(
     private readonly db: Database.Database,
@@ -72,17 +73,19 @@ export class Writer {
       this.links = '';
       this.tasks.batch += 1;
       const lost: [number, Lost][] = [];
-      const ready: [number, TaskReady[]][] = [];
+      const permits: [number, PermitsMoved][] = [];
       const firstSequence = this.counters.nextSequence;
       let index = 0;
       for (const plan of decodeBatch(message)) {
         this.ready = [];
+        this.unsettled = [];
         const verdict = this.write(plan);
         if (verdict !== null) lost.push([index, verdict]);
-        if (this.ready.length > 0) ready.push([index, this.ready]);
+        const { ready, unsettled } = this;
+        if (ready.length + unsettled.length > 0) permits.push([index, { ready, unsettled }]);
         index += 1;
       }
-      return { firstSequence, lost, links: this.links, ready };
+      return { firstSequence, lost, links: this.links, permits };
     });
   }
 
@@ -213,7 +216,11 @@ export class Writer {
     for (const repair of rare.repairs) {
       this.appendHistory(this.repairs.write(repair, this.routeId(repair.routeKey)), repair, null);
     }
-    for (const write of rare.permits) this.ready.push(...this.permits.write(write));
+    for (const write of rare.permits) {
+      const { ready, unsettled } = this.permits.write(write);
+      this.ready.push(...ready);
+      this.unsettled.push(...unsettled);
+    }
     for (const { taskId, epoch, at, text } of rare.diagnostics) {
       const task = this.tasks.get(taskId);
       if (task === null) continue;
