@@ -95,15 +95,15 @@ class Loop {
     const { admission, submitted } = life;
     life.order = this.nextOrder++;
     this.statements.takeKey.run(admission.namespace, admission.idempotencyKey, life.order);
-    const { version, readyOrder: ready, nextDueAt: due, leaseSession, record } = submitted;
-    this.statements.insertTask.run(life.order, admission.taskId, version, 1, ready, due, leaseSession, record);
+    const { version, readyOrder: ready, nextDueAt: due, leaseSession, record, seal } = submitted;
+    this.statements.insertTask.run(life.order, admission.taskId, version, 1, ready, due, leaseSession, record, seal);
     this.statements.insertAdmission.run(life.order, life.admissionText);
     this.append(life, submitted);
   }
 
   change(life: Life, rows: Rows): void {
-    const { version, readyOrder: ready, nextDueAt: due, leaseSession, record, base } = rows;
-    this.statements.updateTask.run(version, ready, due, leaseSession, record, life.order, base);
+    const { version, readyOrder: ready, nextDueAt: due, leaseSession, record, seal, base } = rows;
+    this.statements.updateTask.run(version, ready, due, leaseSession, record, seal, life.order, base);
     this.append(life, rows);
   }
 
@@ -122,6 +122,7 @@ interface Rows {
   readonly record: string;
   readonly history: string;
   readonly link: Buffer;
+  readonly seal: number;
 }
 
 interface Life {
@@ -203,8 +204,9 @@ function rowsOf(draft: Draft, base: number): Rows {
     ...indexOf(record),
     record: encodeRecord(record),
     history: encodeEvents(events),
-    // Any 32 bytes: making links is work of the service, as encoding is, and not of the ceiling.
+    // Any 32 and 6 bytes: making links and seals is work of the service, as encoding is, and not of the ceiling.
     link: randomBytes(32),
+    seal: randomBytes(6).readUIntBE(0, 6),
   };
 }
 

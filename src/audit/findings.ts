@@ -4,7 +4,7 @@
 import type { InvariantName } from './invariants.js';
 
 export interface Finding {
-  /** Empty where the row that names the task is gone; the detail then has its admission order. */
+  /** Empty where it is about no task that has a name; the detail then says what. */
   readonly taskId: string;
   readonly invariant: InvariantName;
   /** What was expected and what is there; never what callers or workers wrote. */
@@ -40,7 +40,18 @@ export function isOfHistory(invariant: InvariantName): boolean {
   return invariant === 'chain.link' || (invariant.startsWith('history.') && invariant !== 'history.fold');
 }
 
+/** One that is about no task: `detail` begins with what it is about, and a colon. */
+export function findingBeside(invariant: InvariantName, about: string, detail: string): Finding {
+  return { taskId: '', invariant, detail: `${about}: ${detail}`, eventNumber: 0 };
+}
+
 /** The same thing, looked at twice. */
 export function sameFinding(left: Finding, right: Finding): boolean {
-  return left.invariant === right.invariant && left.eventNumber === right.eventNumber;
+  const { taskId, invariant, eventNumber } = left;
+  const same = taskId === right.taskId && invariant === right.invariant && eventNumber === right.eventNumber;
+  return same && (taskId !== '' || aboutOf(left) === aboutOf(right));
+}
+
+function aboutOf({ detail }: Finding): string {
+  return detail.slice(0, detail.indexOf(':'));
 }

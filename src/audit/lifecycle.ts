@@ -9,6 +9,7 @@ import type { TaskRecord } from '../kernel/record.js';
 import { type TaskStatus, isTerminal } from '../kernel/status.js';
 import type { EventCheck } from './event-check.js';
 import type { Findings } from './findings.js';
+import type { End, Ends } from './propagations.js';
 
 export class Lifecycle implements EventCheck {
   private status: TaskStatus | null = null;
@@ -22,7 +23,17 @@ export class Lifecycle implements EventCheck {
   /** False while what came before is not known. */
   private known = true;
 
-  constructor(private readonly findings: Findings) {}
+  private readonly ended = new Map<number, End>();
+
+  /** `inQuestion`: the generations of which it is to be told how they ended. */
+  constructor(
+    private readonly findings: Findings,
+    private readonly inQuestion: ReadonlySet<number> = new Set(),
+  ) {}
+
+  get ends(): Ends {
+    return this.ended;
+  }
 
   /** Claims of the last generation less those given back; null when it is not known. */
   get countedAttempts(): number | null {
@@ -36,7 +47,11 @@ export class Lifecycle implements EventCheck {
     this.epochs(event);
     this.projection(event);
     if (event.type === 'task.cancel.requested') this.cancelRequested = true;
-    if (event.to !== null) this.status = event.to;
+    if (event.to === null) return;
+    this.status = event.to;
+    const { generation, number: eventNumber } = event;
+    if (isTerminal(event.to) && this.inQuestion.has(generation))
+      this.ended.set(generation, { status: event.to, eventNumber });
   }
 
   lost(): void {

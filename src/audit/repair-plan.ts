@@ -5,8 +5,10 @@
 import type { RepairData, RepairKind, TaskState } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { AuditedTask } from '../store/audit-rows.js';
+import type { LinkWrite } from '../store/family-rows.js';
 import { type Finding, isOfHistory } from './findings.js';
 import { invariant } from './invariants.js';
+import { mendedNews } from './propagations.js';
 import type { TaskAudit } from './task-audit.js';
 
 export type RepairPlan =
@@ -19,6 +21,8 @@ export type RepairPlan =
       readonly before: TaskRecord | null;
       readonly base: TaskRecord;
       readonly data: RepairData;
+      /** What is written beside the record: who is still to be told. */
+      readonly links: readonly LinkWrite[];
     };
 
 /** The repairs of what an audit finds; a payload is taken out of a task that is sound. */
@@ -43,11 +47,13 @@ export function planMending(kind: MendingKind, task: AuditedTask, audit: TaskAud
   }
   const accepted = kind === 'accept_record' ? stateOf(base) : null;
   const data = { repair: kind, mended: namesOf(mended), redacted: null, accepted };
-  return { kind: 'repair', before: kind === 'reindex' ? base : null, base, data };
+  const links = mendedNews(base, task.family, audit.ends);
+  return { kind: 'repair', before: kind === 'reindex' ? base : null, base, data, links };
 }
 
 /** The record that the task goes on from, or why there is none. */
-function baseOf(kind: MendingKind, { record, lastNumber }: AuditedTask, audit: TaskAudit): TaskRecord | string {
+function baseOf(kind: MendingKind, task: AuditedTask, audit: TaskAudit): TaskRecord | string {
+  const { record, lastNumber } = task;
   switch (kind) {
     case 'rebuild_record': {
       const { folded, findings } = audit;
@@ -57,12 +63,19 @@ function baseOf(kind: MendingKind, { record, lastNumber }: AuditedTask, audit: T
     }
     case 'accept_record':
       return record.ok ? acceptable(record.value, lastNumber ?? 0, audit) : 'the record cannot be read';
-    case 'reindex': {
+    case 'reindex':
       if (!record.ok) return 'the record cannot be read';
-      const { lastEvent } = record.value;
-      return lastEvent === lastNumber ? record.value : 'the record is not that of the history';
-    }
+      return isOfItsHistory(task, audit) ? record.value : 'the record is not that of the history';
   }
+}
+
+/** Whether the record may be written again as it stands: what a repair writes counts as sound from then on. */
+export function isOfItsHistory(
+  { record, seal, lastNumber }: AuditedTask,
+  { folded, findings }: Pick<TaskAudit, 'folded' | 'findings'>,
+): boolean {
+  if (!record.ok || record.value.lastEvent !== lastNumber || seal === 'broken') return false;
+  return folded === null || !findings.some(({ invariant: name }) => name === 'history.fold');
 }
 
 /** Numbers that the history has given are not given again, however much of it is lost: others may hold them. */

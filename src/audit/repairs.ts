@@ -9,13 +9,15 @@ import type { RepairKind, TaskEvent } from '../kernel/event.js';
 import { reason } from '../kernel/reason-codes.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
+import type { Tombstone } from '../kernel/tombstone.js';
 import type { LedgerEntry } from '../store/commit-plan.js';
 import { REDACTED_JSON } from '../store/history-row.js';
 import type { AuditedTask } from '../store/audit-rows.js';
 import type { Auditor } from './auditor.js';
 import type { Finding } from './findings.js';
-import { invariant } from './invariants.js';
-import { type RepairPlan, planMending } from './repair-plan.js';
+import { type InvariantName, invariant } from './invariants.js';
+import { PurgedRepairs } from './purged-repairs.js';
+import { type RepairPlan, isOfItsHistory, planMending } from './repair-plan.js';
 import type { TaskAudit } from './task-audit.js';
 
 /** Lost races, as for any work. */
@@ -31,7 +33,10 @@ export interface RepairCommand {
   readonly cause: Cause;
 }
 
-/** `record` is null where the task is still damaged. */
+/**
+ * `record` is null where the task is still damaged, or was purged; `tombstone` is what is left of it then, null where
+ * that cannot be read.
+ */
 export type RepairAnswer =
   | {
       readonly kind: 'done';
@@ -39,16 +44,28 @@ export type RepairAnswer =
       readonly replayed: boolean;
       readonly findings: readonly Finding[];
       readonly record: TaskRecord | null;
+      readonly tombstone: Tombstone | null;
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** What was done, before it is looked at what came of it. */
+interface Outcome {
+  readonly applied: boolean;
+  readonly replayed: boolean;
+  readonly findings: readonly Finding[];
+}
 
 type Planned = Extract<RepairPlan, { kind: 'repair' }>;
 
 export class Repairs {
+  private readonly purged: PurgedRepairs;
+
   constructor(
     private readonly authority: Authority,
     private readonly auditor: Auditor,
-  ) {}
+  ) {
+    this.purged = new PurgedRepairs(authority);
+  }
 
   /** Throws StoreError. */
   async repair(command: RepairCommand): Promise<RepairAnswer> {
@@ -56,21 +73,25 @@ export class Repairs {
     const known = key === null ? null : await this.authority.store.findLedgerEntry(taskId, key.key);
     if (known !== null) return this.replay(command, known);
     for (let look = 0; look < MAX_LOOKS; look++) {
-      const seen = await this.auditor.task(taskId);
+      const seen = await this.auditor.entry(taskId);
       if (seen === null) return refused(refuse('TASK_NOT_FOUND', 'there is no such task', { task_id: taskId }));
-      const lasting = seen.audit.findings.filter(({ invariant: name }) => invariant(name).passes !== true);
-      const audit = { ...seen.audit, findings: lasting };
-      const plan = await this.planOf(command, seen.task, audit);
-      if (plan.kind === 'impossible') return refused(useless(command, plan));
-      if (key === null) return untouched(seen.task, lasting);
-      if (plan.kind === 'sound') {
-        const refusal = seen.task.record.ok ? await this.takeLostLease(seen.task.record.value) : null;
-        return refusal === null ? untouched(seen.task, lasting) : refused(refusal);
-      }
-      const answer = await this.write(command, plan, { fingerprint: seen.task.fingerprint, findings: lasting });
+      const answer = seen.kind === 'task' ? await this.mend(command, seen) : await this.purged.repair(command, seen);
       if (answer !== 'lost') return answer;
     }
     return refused(refuse('CONTENTION', 'the task kept changing; retry with the same key', { task_id: taskId }));
+  }
+
+  private async mend(command: RepairCommand, task: AuditedTask): Promise<RepairAnswer | 'lost'> {
+    const seen = await this.auditor.task(task);
+    const findings = seen.findings.filter(({ invariant: name }) => isToBeMended(name));
+    const plan = await this.planOf(command, task, { ...seen, findings });
+    if (plan.kind === 'impossible') return refused(useless(command, plan));
+    if (command.key === null) return untouched(task, findings);
+    if (plan.kind === 'sound') {
+      const lease = task.record.ok ? await this.takeLostLease(task.record.value) : 'kept';
+      return typeof lease === 'string' ? untouched(task, findings) : refused(lease);
+    }
+    return this.write(command, plan, { fingerprint: task.fingerprint, findings });
   }
 
   private async planOf(command: RepairCommand, task: AuditedTask, audit: TaskAudit): Promise<RepairPlan> {
@@ -78,19 +99,20 @@ export class Repairs {
     if (kind !== 'redact_payload') return planMending(kind, task, audit);
     const read = await this.authority.get(command.taskId);
     const { record } = task;
-    const damaged = !read.ok || !record.ok || record.value.lastEvent !== task.lastNumber;
-    if (damaged) return { kind: 'impossible', why: 'the task is damaged', mendedBy: ['rebuild_record'] };
+    if (!read.ok || !record.ok || !isOfItsHistory(task, audit)) {
+      return { kind: 'impossible', why: 'the task is damaged', mendedBy: ['rebuild_record'] };
+    }
     const stored = await this.authority.store.readEvent(command.taskId, eventNumber);
     const payload = stored === null ? null : payloadOf(stored.event);
     if (payload === null) return { kind: 'impossible', why: 'that event has no payload of its own', mendedBy: [] };
     if (payload === REDACTED_JSON) return { kind: 'sound' };
     const data = { repair: kind, mended: [], redacted: eventNumber, accepted: null };
-    return { kind: 'repair', before: record.value, base: record.value, data };
+    return { kind: 'repair', before: record.value, base: record.value, data, links: [] };
   }
 
   private async write(
     command: RepairCommand,
-    { before, base, data }: Planned,
+    { before, base, data, links }: Planned,
     seen: { readonly fingerprint: string; readonly findings: readonly Finding[] },
   ): Promise<RepairAnswer | 'lost'> {
     const { taskId, key, cause } = command;
@@ -98,7 +120,8 @@ export class Repairs {
     const answerJson = JSON.stringify({ findings: seen.findings });
     const ledger = { taskId, intentKey: key.key, contentHash: key.contentHash, answerJson };
     const rederive = data.repair !== 'redact_payload';
-    const request: RepairRequest = { fingerprint: seen.fingerprint, before, base, data, rederive, cause, ledger };
+    const { fingerprint } = seen;
+    const request: RepairRequest = { fingerprint, before, base, data, links, rederive, cause, ledger };
     const outcome = await this.authority.upkeep.repair(request);
     switch (outcome.kind) {
       case 'lost':
@@ -116,15 +139,15 @@ export class Repairs {
    * Its session may have gone while nothing could be done to the task: nobody else looks for that any more. What keeps
    * it from being taken is the answer, so that the repair is asked for again.
    */
-  private async takeLostLease({ admission, lease }: TaskRecord): Promise<Refusal | null> {
-    if (lease === null) return null;
+  private async takeLostLease({ admission, lease }: TaskRecord): Promise<'kept' | 'taken' | Refusal> {
+    if (lease === null) return 'kept';
     const { sessionId } = lease;
     const session = await this.authority.store.loadSession(sessionId);
-    if (session !== null && session.state !== 'gone') return null;
+    if (session !== null && session.state !== 'gone') return 'kept';
     const cause = authorityCause('reaper', reason('run.requeued.lease_lost'), sessionId);
     const intent = { kind: 'session_lost', sessionId, cause } as const;
     const answer = await this.authority.apply({ taskId: admission.taskId, intent });
-    return answer.kind === 'refused' ? answer.refusal : null;
+    return answer.kind === 'refused' ? answer.refusal : 'taken';
   }
 
   private replay({ taskId, key }: RepairCommand, entry: LedgerEntry): Promise<RepairAnswer> | RepairAnswer {
@@ -140,22 +163,55 @@ export class Repairs {
     return this.done(taskId, { applied: true, replayed: true, findings });
   }
 
-  private async done(
-    taskId: string,
-    outcome: { readonly applied: boolean; readonly replayed: boolean; readonly findings: readonly Finding[] },
-  ): Promise<RepairAnswer> {
-    const before = await this.authority.get(taskId);
-    const refusal = before.ok ? await this.takeLostLease(before.value) : null;
-    if (refusal !== null) return refused(refusal);
-    const read = await this.authority.get(taskId);
-    return { kind: 'done', ...outcome, record: read.ok ? read.value : null };
+  private async done(taskId: string, outcome: Outcome): Promise<RepairAnswer> {
+    const mended = await this.authority.get(taskId);
+    const lease = mended.ok ? await this.takeLostLease(mended.value) : 'kept';
+    if (typeof lease !== 'string') return refused(lease);
+    const told = mended.ok && (await this.catchUp(mended.value));
+    const read = lease === 'taken' || told ? await this.authority.get(taskId) : mended;
+    return { kind: 'done', ...outcome, record: read.ok ? read.value : null, tombstone: null };
+  }
+
+  /** Told what it should have been told by others, where nobody is going to any more. Whether it was told anything. */
+  private async catchUp({ admission }: TaskRecord): Promise<boolean> {
+    const { taskId, policy } = admission;
+    const { upkeep } = this.authority;
+    const isChild = policy.parent?.attached === true;
+    if (isChild) await upkeep.follow({ kind: 'child', taskId });
+    if (policy.dependsOn.length === 0) return isChild;
+    const seen = await this.auditor.entry(taskId);
+    const family = seen?.kind === 'task' ? seen.family : null;
+    for (const { upstreamId, upstream, generation, condition } of family?.edges ?? []) {
+      if (upstreamId === null || upstream !== 'purged' || condition === null) continue;
+      const found = await this.authority.find(upstreamId);
+      const tombstone = found.ok && found.value.kind === 'purged' ? found.value.tombstone : null;
+      // Of a former generation the tombstone says nothing.
+      if (tombstone?.generation !== generation) continue;
+      const unsatisfied = (await this.authority.store.familyCounts([taskId]))[0]?.unsatisfied ?? 0;
+      const { status: outcome } = tombstone;
+      await upkeep.follow({ kind: 'waiter', taskId, upstreamId, generation, outcome, condition, unsatisfied });
+    }
+    return true;
   }
 }
 
+/** What passes by itself is left to that, unless it is known how to mend it. */
+function isToBeMended(name: InvariantName): boolean {
+  const { passes, mendedBy } = invariant(name);
+  return passes !== true || mendedBy.length > 0;
+}
+
 /** The record is shown as it is stored, whatever this process remembers of it. */
-function untouched({ record, version, lastNumber }: AuditedTask, findings: readonly Finding[]): RepairAnswer {
-  const trusted = record.ok && record.value.lastEvent === version && version === lastNumber;
-  return { kind: 'done', applied: false, replayed: false, findings, record: trusted ? record.value : null };
+function untouched({ record, seal, version, lastNumber }: AuditedTask, findings: readonly Finding[]): RepairAnswer {
+  const trusted = record.ok && record.value.lastEvent === version && version === lastNumber && seal !== 'broken';
+  return {
+    kind: 'done',
+    applied: false,
+    replayed: false,
+    findings,
+    record: trusted ? record.value : null,
+    tombstone: null,
+  };
 }
 
 /** What stands behind the head of its row: of any other event nothing can be taken out. */

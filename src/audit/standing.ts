@@ -2,13 +2,14 @@
  * What a record says of itself: its lease, its times, its places in the indexes, and that nothing about it is overdue
  * (quality.md, invariants 6, 9, 10 and 19).
  */
-import { readyOrder, routeKeyOf } from '../kernel/placement.js';
-import { KEEP_FOR_EVER, purgeAt } from '../kernel/retention.js';
+import { routeKeyOf } from '../kernel/placement.js';
+import { KEEP_FOR_EVER, MIN_KEPT_MS, purgeAt } from '../kernel/retention.js';
 import type { TaskRecord } from '../kernel/record.js';
 import { isTerminal } from '../kernel/status.js';
 import { nextDueAt, timersOf } from '../kernel/timers.js';
 import type { AuditedTask, SessionStanding } from '../store/audit-rows.js';
 import type { Findings } from './findings.js';
+import { readyOrderWith } from './permits.js';
 
 /** When the audit looks, epoch ms; and when the service last came out of a pause, from where silence counts. */
 export interface AuditMoment {
@@ -42,11 +43,7 @@ export function checkTimes(record: TaskRecord, findings: Findings): void {
   }
 }
 
-export function checkIndexes(
-  { routeKey, index, waitsForPermit }: AuditedTask,
-  record: TaskRecord,
-  findings: Findings,
-): void {
+export function checkIndexes({ routeKey, index, permits }: AuditedTask, record: TaskRecord, findings: Findings): void {
   if (routeKey !== routeKeyOf(record.admission)) findings.add('index.route', 'the route is that of another');
   const differs = (
     name: 'index.ready' | 'index.due' | 'index.purge',
@@ -55,14 +52,19 @@ export function checkIndexes(
   ): void => {
     if (expected !== found) findings.add(name, `${expected ?? 'none'} was expected, ${found ?? 'none'} is there`);
   };
-  differs('index.ready', waitsForPermit ? null : readyOrder(record), index.readyOrder);
+  differs('index.ready', readyOrderWith(record, permits), index.readyOrder);
   differs('index.due', nextDueAt(record), index.nextDueAt);
   // What the deployment keeps by default may have changed since; what the task itself says has not.
-  const kept = record.policy.retentionMs === null ? index.purgeAt : purgeAt(record, KEEP_FOR_EVER);
+  const kept = record.policy.retentionMs === null ? byDefault(record, index.purgeAt) : purgeAt(record, KEEP_FOR_EVER);
   differs('index.purge', isTerminal(record.status) ? kept : null, index.purgeAt);
   if ((record.lease?.sessionId ?? null) !== index.leaseSession) {
     findings.add('index.lease', 'the session is not that of the lease');
   }
+}
+
+/** No default is shorter than what every task is kept. */
+function byDefault({ finishedAt }: TaskRecord, stored: number | null): number | null {
+  return stored === null ? null : Math.max(stored, (finishedAt ?? 0) + MIN_KEPT_MS);
 }
 
 /** Silence counts from the end of the last pause; what a pause does not excuse is due at once after it. */

@@ -7,9 +7,11 @@ import type { AuditedCommit, AuditedTask, HistoryStretch } from '../store/audit-
 import type { EventCheck } from './event-check.js';
 import { checkFamily } from './families.js';
 import { type Finding, Findings } from './findings.js';
+import { checkPermitPlaces } from './permits.js';
 import { Folding, differingFields } from './folding.js';
 import { Lifecycle } from './lifecycle.js';
 import { Numbers } from './numbers.js';
+import { type Ends, checkNews, generationsInQuestion } from './propagations.js';
 import { type AuditMoment, checkIndexes, checkLease, checkOverdue, checkTimes } from './standing.js';
 
 /** Reads on in the history of one task, after this event number and up to that one. */
@@ -22,6 +24,10 @@ export interface TaskAudit {
   /** What the history comes to; null when that cannot be told. */
   readonly folded: TaskRecord | null;
   readonly given: Given;
+  /** How those of its generations ended that somebody may still have to be told of. */
+  readonly ends: Ends;
+  /** The sequence of the last event that could be read; 0 without any. */
+  readonly lastSequence: number;
 }
 
 /** What the history has given out, whatever of it can be trusted. */
@@ -32,28 +38,34 @@ export interface Given {
   readonly unreadable: readonly { readonly from: number; readonly to: number }[];
 }
 
-const NOTHING_GIVEN: Given = { revision: 0, epoch: 0, unreadable: [] };
+const UNREAD: Omit<TaskAudit, 'findings'> = {
+  events: 0,
+  links: 0,
+  folded: null,
+  given: { revision: 0, epoch: 0, unreadable: [] },
+  ends: new Map(),
+  lastSequence: 0,
+};
 
 export async function auditTask(task: AuditedTask, readOn: ReadOn, moment: AuditMoment): Promise<TaskAudit> {
-  const findings = new Findings(task.taskId ?? '');
+  const findings = new Findings(task.taskId);
   const { admission } = task;
-  if (task.taskId === null) {
-    findings.add('store.rows', `what is left stands at admission order ${task.order}`);
-    return { findings: findings.list(), events: 0, links: 0, folded: null, given: NOTHING_GIVEN };
-  }
+  if (task.hasTombstone) findings.add('store.rows', 'a tombstone stands in its place');
+  if (task.awaitsSweep) findings.add('store.sweep', 'what is kept of it is to be swept');
   if (!admission.ok) {
     findings.add('store.admission', admission.detail);
-    return { findings: findings.list(), events: 0, links: 0, folded: null, given: NOTHING_GIVEN };
+    return { ...UNREAD, findings: findings.list() };
   }
   if (task.keyOrder !== task.order) {
     findings.add('store.key', task.keyOrder === null ? 'the key leads nowhere' : 'the key leads to another task');
   }
   if (!task.argsHold) findings.add('admission.hash', 'the args hash to something else');
-  const history = new HistoryAudit(findings, new Folding(admission.value));
+  const history = new HistoryAudit(findings, new Folding(admission.value), generationsInQuestion(task.family));
   await history.read(task, readOn);
   checkRecord(task, history, findings, moment);
-  const { events, links, folding, given } = history;
-  return { findings: findings.list(), events, links, folded: folding.folded, given };
+  const { events, links, folding, given, lastSequence, lifecycle } = history;
+  const { ends } = lifecycle;
+  return { findings: findings.list(), events, links, folded: folding.folded, given, ends, lastSequence };
 }
 
 function checkRecord(task: AuditedTask, history: HistoryAudit, findings: Findings, moment: AuditMoment): void {
@@ -64,9 +76,10 @@ function checkRecord(task: AuditedTask, history: HistoryAudit, findings: Finding
   }
   const { lastEvent, attempt } = record.value;
   if (lastEvent !== version || version !== lastNumber) {
-    const detail = `row ${version ?? 'none'}, record ${lastEvent}, history ${lastNumber ?? 'none'}`;
+    const detail = `row ${version}, record ${lastEvent}, history ${lastNumber ?? 'none'}`;
     findings.add('store.version', detail);
   }
+  if (task.seal === 'broken') findings.add('store.seal', 'the record is not the one that was written');
   const { folded, problem } = history.folding;
   if (folded === null) {
     findings.add('history.fold', problem ?? 'there is no history');
@@ -81,7 +94,9 @@ function checkRecord(task: AuditedTask, history: HistoryAudit, findings: Finding
   checkLease(record.value, task.session, findings);
   checkTimes(record.value, findings);
   checkIndexes(task, record.value, findings);
+  checkPermitPlaces(record.value, task.permits, findings);
   checkFamily(record.value, task.family, findings);
+  checkNews(record.value, task.family, history.lifecycle.ends, findings);
   checkOverdue(record.value, task.session, moment, findings);
 }
 
@@ -90,14 +105,16 @@ class HistoryAudit {
   events = 0;
   links = 0;
   readonly given = { revision: 0, epoch: 0, unreadable: [] as { from: number; to: number }[] };
+  lastSequence = 0;
   private lastNumber = 0;
   private readonly checks: readonly EventCheck[];
 
   constructor(
     private readonly findings: Findings,
     readonly folding: Folding,
+    inQuestion: ReadonlySet<number>,
   ) {
-    this.lifecycle = new Lifecycle(findings);
+    this.lifecycle = new Lifecycle(findings, inQuestion);
     this.checks = [new Numbers(findings), this.lifecycle, folding];
   }
 
@@ -110,7 +127,7 @@ class HistoryAudit {
     }
   }
 
-  private see({ firstSequence, lastNumber, events, link, chain }: AuditedCommit): void {
+  private see({ firstSequence, lastNumber, events, link, chain, nextSequence }: AuditedCommit): void {
     const before = this.lastNumber;
     this.lastNumber = lastNumber;
     if (link !== null) this.links += 1;
@@ -123,6 +140,10 @@ class HistoryAudit {
       this.given.unreadable.push({ from: before, to: lastNumber });
       for (const check of this.checks) check.lost(lastNumber);
       return;
+    }
+    this.lastSequence = firstSequence + events.value.length - 1;
+    if (nextSequence !== null && nextSequence <= this.lastSequence) {
+      this.findings.add('history.sequences', `another commit begins at ${nextSequence}, within this one`, lastNumber);
     }
     for (const [index, event] of events.value.entries()) {
       const sequence = firstSequence + index;

@@ -241,8 +241,9 @@ export class Authority {
     return this.read(taskId, async () => {
       const [task] = await this.store.loadTasks([taskId]);
       if (task === null || task === undefined) return { ok: false, refusal: taskNotFound(taskId) };
-      if (task.kind === 'damaged') return { ok: false, refusal: recordDamaged(taskId) };
-      return { ok: true, value: task };
+      if (task.kind !== 'damaged') return { ok: true, value: task };
+      this.committer.damage.met(taskId, task.detail);
+      return { ok: false, refusal: recordDamaged(taskId) };
     });
   }
 
@@ -392,6 +393,7 @@ export class Authority {
       this.noteFailure(error);
       const refusal = storeRefusal(error, taskId);
       if (refusal.reason === 'INTERNAL') this.options.onDefect(error);
+      if (refusal.reason === 'RECORD_DAMAGED' && taskId !== null) this.committer.damage.met(taskId, String(error));
       return { ok: false, refusal };
     }
   }

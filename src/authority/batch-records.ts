@@ -5,6 +5,7 @@
 import { type FamilyCounts, NO_COUNTS } from '../store/family-rows.js';
 import type { PurgedTask, StoredTask, TaskStore } from '../store/task-store.js';
 import { type Loaded, isRecord } from './batch.js';
+import type { DamageReports } from './damage-reports.js';
 import type { RecordCache } from './record-cache.js';
 
 export class BatchRecords {
@@ -19,6 +20,7 @@ export class BatchRecords {
   constructor(
     private readonly store: TaskStore,
     private readonly cache: RecordCache,
+    private readonly damage: DamageReports,
   ) {}
 
   get missingCount(): number {
@@ -53,7 +55,8 @@ export class BatchRecords {
     taskIds.forEach((taskId, index) => {
       const task = tasks[index] ?? null;
       if (task?.kind === 'task') this.loadedBytes += task.record.admission.application.argsJson.length;
-      this.keep(taskId, loadedOf(task));
+      this.damage.read(taskId, task !== null);
+      this.keep(taskId, this.loadedOf(task));
     });
   }
 
@@ -77,7 +80,7 @@ export class BatchRecords {
     }
     if (absent.length === 0) return;
     const tasks = await this.store.loadTasks(absent);
-    absent.forEach((taskId, index) => this.found.set(taskId, loadedOf(tasks[index] ?? null)));
+    absent.forEach((taskId, index) => this.found.set(taskId, this.loadedOf(tasks[index] ?? null)));
   }
 
   private async count(): Promise<void> {
@@ -91,10 +94,12 @@ export class BatchRecords {
   get(taskId: string): Loaded | undefined {
     return this.cache.get(taskId) ?? this.found.get(taskId);
   }
-}
 
-function loadedOf(task: StoredTask | PurgedTask | null): Loaded {
-  if (task === null) return null;
-  if (task.kind === 'purged') return { purged: task.tombstone };
-  return task.kind === 'task' ? task.record : { damaged: task.detail };
+  private loadedOf(task: StoredTask | PurgedTask | null): Loaded {
+    if (task === null) return null;
+    if (task.kind === 'purged') return { purged: task.tombstone };
+    if (task.kind === 'task') return task.record;
+    this.damage.met(task.taskId, task.detail);
+    return { damaged: task.detail };
+  }
 }

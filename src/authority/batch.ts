@@ -10,7 +10,7 @@ import type { RecordRead, SessionWrite } from '../store/commit-plan.js';
 import type { LinkWrite } from '../store/family-rows.js';
 import { type Tombstone, taskPurged } from '../kernel/tombstone.js';
 import type { PermitWrite } from '../store/permit-rows.js';
-import type { OperationWrite, PurgeWrite } from '../store/purge-rows.js';
+import type { OperationWrite, PurgeWrite, TombstoneRepair } from '../store/purge-rows.js';
 import { type IndexRules, placementIndex } from './placement-index.js';
 import type { RepairUnit } from './repair-unit.js';
 import { recordDamaged } from './store-refusal.js';
@@ -202,8 +202,9 @@ export class Batch {
     return unit;
   }
 
-  keepOperation(write: OperationWrite): OperationUnit {
-    const unit = new OperationUnit(write);
+  /** Also what the operation did to tombstones. */
+  keepOperation(write: OperationWrite, tombstones?: readonly TombstoneRepair[]): OperationUnit {
+    const unit = new OperationUnit(write, tombstones);
     this.add(unit);
     return unit;
   }

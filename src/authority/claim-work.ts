@@ -63,8 +63,8 @@ export class ClaimWork implements Work {
     return 'answered';
   }
 
-  refuse(_refusal: Refusal): void {
-    this.source.failed(this.assignment, 'store');
+  refuse({ reason }: Refusal): void {
+    this.source.failed(this.assignment, reason === 'RECORD_DAMAGED' ? 'damaged' : 'store');
   }
 }
 

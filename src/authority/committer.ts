@@ -15,6 +15,7 @@ import { BatchRecords } from './batch-records.js';
 import { type ClaimSource, NO_CLAIMS } from './claim-source.js';
 import { ClaimWork } from './claim-work.js';
 import { commitBatch } from './commit-outcome.js';
+import { DamageReports } from './damage-reports.js';
 import { FollowWork } from './follow-work.js';
 import { tellFollowers } from './followers.js';
 import { type IndexRules, isReady } from './placement-index.js';
@@ -47,6 +48,7 @@ export interface CommitterOptions {
 }
 
 export class Committer {
+  readonly damage: DamageReports;
   private readonly works = new WaitingWorks();
   private running = false;
   private claimsWanted = false;
@@ -61,6 +63,7 @@ export class Committer {
 
   constructor(private readonly options: CommitterOptions) {
     this.unsettled = new UnsettledPermits(options.rules.permitLimit);
+    this.damage = new DamageReports(options.clock, options.onDefect);
   }
 
   useClaims(source: ClaimSource): void {
@@ -138,7 +141,7 @@ export class Committer {
 
   private async buildAndCommit(taken: readonly Waiting[]): Promise<void> {
     const judgements = new Map(taken.map((waiting) => [waiting.work, waiting.judgements]));
-    const records = new BatchRecords(this.options.store, this.options.cache);
+    const records = new BatchRecords(this.options.store, this.options.cache, this.damage);
     const spoiled = new Set<Work>();
     try {
       await this.prefetch(taken, records, spoiled);
@@ -317,7 +320,10 @@ export class Committer {
       return;
     }
     this.forget(unit);
-    if (verdict.kind === 'conflict' && verdict.subject === 'record') this.options.cache.drop(verdict.id);
+    if (verdict.kind === 'conflict' && verdict.subject === 'record') {
+      this.damage.doubt(verdict.id);
+      this.options.cache.drop(verdict.id);
+    }
     if (verdict.kind === 'damaged') {
       this.options.onDefect(new StoreError('damaged', verdict.detail));
       for (const { work } of unit.answers) this.refuse(work, writeDamaged(work.taskId));
@@ -342,7 +348,9 @@ export class Committer {
    * claimed, so it is offered only now.
    */
   private mended(record: TaskRecord): void {
-    this.options.cache.overtaken(record.admission.taskId);
+    const { taskId } = record.admission;
+    this.damage.mended(taskId);
+    this.options.cache.overtaken(taskId);
     if (!isReady(record, this.options.rules)) return;
     this.claims.offer(record);
     this.claimsWanted = true;

@@ -20,7 +20,7 @@ export class RepairUnit extends Answers {
   }
 
   plan(rules: IndexRules): CommitPlan {
-    const { fingerprint, rederive, ledger, data } = this.request;
+    const { fingerprint, rederive, ledger, data, links } = this.request;
     const { record, events } = this.draft;
     const { admission } = record;
     const repairs = events.map((event) => ({
@@ -40,6 +40,7 @@ export class RepairUnit extends Answers {
       sessions: [],
       ledger: [ledger],
       diagnostics: [],
+      ...(links.length === 0 ? {} : { links }),
       repairs,
     };
   }

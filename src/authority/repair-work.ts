@@ -9,6 +9,7 @@ import type { RepairData } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { Refusal } from '../kernel/refusal.js';
 import type { LedgerEntry, PlanVerdict } from '../store/commit-plan.js';
+import type { LinkWrite } from '../store/family-rows.js';
 import type { Batch } from './batch.js';
 import { RepairUnit } from './repair-unit.js';
 import type { Work } from './work.js';
@@ -21,6 +22,8 @@ export interface RepairRequest {
   /** The record that the task goes on from, args or not; the event comes behind it. */
   readonly base: TaskRecord;
   readonly data: RepairData;
+  /** What is written beside the record in the same transaction. */
+  readonly links: readonly LinkWrite[];
   readonly rederive: boolean;
   readonly cause: Cause;
   /** The key of the repair, and what a repeat of it is answered with. */

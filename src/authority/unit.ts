@@ -20,7 +20,7 @@ import type {
   SessionWrite,
 } from '../store/commit-plan.js';
 import type { EdgeOpened, LinkWrite } from '../store/family-rows.js';
-import type { OperationWrite, PurgeWrite } from '../store/purge-rows.js';
+import type { OperationWrite, PurgeWrite, TombstoneRepair } from '../store/purge-rows.js';
 import type { PermitWrite } from '../store/permit-rows.js';
 import type { Committed } from './publisher.js';
 import type { RepairUnit } from './repair-unit.js';
@@ -98,16 +98,20 @@ export class PurgeUnit extends Answers {
   }
 }
 
-/** Keeps the answer to an operator's call that concerns no single task. */
+/** Keeps the answer to an operator's call that concerns no task, with what it did where that is no record. */
 export class OperationUnit extends Answers {
   readonly kind = 'operation';
 
-  constructor(private readonly operation: OperationWrite) {
+  constructor(
+    private readonly operation: OperationWrite,
+    private readonly tombstones: readonly TombstoneRepair[] = NONE,
+  ) {
     super();
   }
 
   plan(): CommitPlan {
-    return { ...NOTHING, operations: [this.operation] };
+    const plan = { ...NOTHING, operations: [this.operation] };
+    return this.tombstones.length === 0 ? plan : { ...plan, tombstones: this.tombstones };
   }
 }
 

@@ -5,12 +5,13 @@
 import type { Committer } from './committer.js';
 import type { Propagation } from '../store/family-rows.js';
 import type { PermitStep } from '../store/permit-rows.js';
-import type { OperationWrite } from '../store/purge-rows.js';
+import type { OperationWrite, TombstoneRepair } from '../store/purge-rows.js';
 import { type Follow, FollowWork, type Followed } from './follow-work.js';
 import { AlignWork, PermitStepWork, type PermitsDone } from './permit-work.js';
 import { PropagatedWork } from './propagated-work.js';
 import { type OperationAnswer, OperationWork, type PurgeAnswer, type PurgeRequest, PurgeWork } from './purge-work.js';
 import { type RepairOutcome, type RepairRequest, RepairWork } from './repair-work.js';
+import { type TombstoneOutcome, TombstoneWork } from './tombstone-work.js';
 
 export class Upkeep {
   constructor(private readonly committer: Committer) {}
@@ -28,6 +29,11 @@ export class Upkeep {
   /** Mends what is stored of a task, as it was decided on what was read (`RepairRequest`). */
   repair(request: RepairRequest): Promise<RepairOutcome> {
     return new Promise((resolve) => this.committer.enqueue(new RepairWork(request, resolve)));
+  }
+
+  /** Mends what is left of a purged task, and keeps the answer of the call that asked for it. */
+  repairTombstone(repair: TombstoneRepair, operation: OperationWrite): Promise<TombstoneOutcome> {
+    return new Promise((resolve) => this.committer.enqueue(new TombstoneWork(repair, operation, resolve)));
   }
 
   /** Takes a finished task away, unless something still needs it (section 9). Never rejects. */

@@ -7,7 +7,7 @@ import type { Committed } from '../authority/publisher.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { Lease, TaskRecord } from '../kernel/record.js';
 import { workerDeadline } from '../kernel/timers.js';
-import { lossCause } from './loss-causes.js';
+import { lossCause, lossCauseOf } from './loss-causes.js';
 import type { WorkSession } from './work-session.js';
 import type { CancelNotice } from './work-sink.js';
 
@@ -18,6 +18,8 @@ export interface DeliveryContext {
   readonly authority: Authority;
   /** The session of this process, attached or lingering; undefined when it is another's. */
   readonly sessionOf: (sessionId: string) => WorkSession | undefined;
+  /** All of them. */
+  readonly sessions: () => Iterable<WorkSession>;
   /** A slot came back. */
   readonly onSlotFree: () => void;
   readonly onError: (error: unknown) => void;
@@ -31,6 +33,7 @@ export class ClaimDelivery {
     const { before, record, events } = commit;
     const old = before?.lease ?? null;
     if (old !== null && record.lease?.epoch !== old.epoch) this.end(old, commit);
+    if (before === null && events[0]?.type === 'reeve.task.repaired') this.endUnless(record);
     for (const event of events) {
       if (event.type === 'reeve.task.claimed' && record.lease?.epoch === event.epoch) this.begin(record, record.lease);
       if (CANCELS.has(event.type) && record.lease !== null) this.sendCancel(record, record.lease);
@@ -97,6 +100,20 @@ export class ClaimDelivery {
     const cause = lossCause(commit);
     if (cause === null) return;
     session.lose({ taskId: commit.taskId, generation: held?.generation ?? 0, epoch: lease.epoch, cause });
+  }
+
+  /** What the task was before its repair is not known: whoever holds a claim that the mended record does not give ends it. */
+  private endUnless(record: TaskRecord): void {
+    const { taskId } = record.admission;
+    for (const session of this.context.sessions()) {
+      const held = session.held.get(taskId);
+      if (held === undefined) continue;
+      const { generation, epoch } = held;
+      if (record.lease?.epoch === epoch && record.lease.sessionId === session.identity.sessionId) continue;
+      session.letGo(taskId, epoch);
+      this.context.onSlotFree();
+      session.lose({ taskId, generation, epoch, cause: lossCauseOf(record, epoch) });
+    }
   }
 
   private sendCancel(record: TaskRecord, lease: Lease): void {

@@ -25,7 +25,7 @@ export class DamagedTasks {
     }
   }
 
-  /** It was committed as ready, and so can be read. */
+  /** It was made ready by a commit, its repair perhaps: it is worth another look. */
   forget(taskId: string): void {
     if (this.until.size > 0) this.until.delete(taskId);
   }

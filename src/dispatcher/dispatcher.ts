@@ -69,6 +69,7 @@ export class Dispatcher {
     const delivery = new ClaimDelivery({
       authority,
       sessionOf: (sessionId) => this.sessions.get(sessionId),
+      sessions: () => this.sessions.all(),
       onSlotFree: () => this.routes.wake(),
       onError,
     });

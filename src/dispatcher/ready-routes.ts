@@ -164,6 +164,7 @@ export class ReadyRoutes implements ClaimSource {
   }
 
   offerReady({ taskId, routeKey, readyOrder }: TaskReady): void {
+    this.damaged.forget(taskId);
     const known = this.windows.get(routeKey);
     const route = known === undefined ? parseRouteKey(routeKey) : null;
     const window = known ?? (route && this.windowOf(routeKey, route));

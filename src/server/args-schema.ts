@@ -14,6 +14,7 @@ import {
 } from '../kernel/admission/action-kinds.js';
 import { MAX_POINTER_LENGTH, quoted } from '../kernel/admission/json-problem.js';
 import { exceedsUtf8Bytes } from '../kernel/admission/text-rules.js';
+import { circleIn } from './schema-circles.js';
 
 /** What a schema may weigh as JSON: more is no longer read by anybody, and compiling takes time at every start. */
 export const MAX_SCHEMA_BYTES = 1_048_576;
@@ -31,10 +32,15 @@ export class SchemaProblem extends Error {
   }
 }
 
-/** Throws SchemaProblem for what is no schema, has a keyword that nobody knows, or refers to what is not in it. */
+/**
+ * Throws SchemaProblem for what is no schema, has a keyword that nobody knows, or refers to what is not in it or to
+ * itself in a circle.
+ */
 export function compileArgsSchema(schema: unknown): ArgsCheck {
   const own = plainSchema(schema);
   requireValid(own);
+  const circle = circleIn(own);
+  if (circle !== null) throw new SchemaProblem(`${circle}: refers to itself without going on into the args`);
   const first = compile(own, false);
   const all = compile(own, true);
   return (argsJson) => {
@@ -44,7 +50,7 @@ export function compileArgsSchema(schema: unknown): ArgsCheck {
 }
 
 /** A copy as JSON has it: no cycles, no shared parts, nothing that is not data. */
-function plainSchema(schema: unknown): object {
+function plainSchema(schema: unknown): Readonly<Record<string, unknown>> {
   let text: string | undefined;
   try {
     text = JSON.stringify(schema);
@@ -58,7 +64,7 @@ function plainSchema(schema: unknown): object {
   if ('$schema' in plain && !(typeof plain.$schema === 'string' && DRAFT.test(plain.$schema))) {
     throw new SchemaProblem('$schema: only https://json-schema.org/draft/2020-12/schema is known');
   }
-  return plain;
+  return { ...plain };
 }
 
 let draft: Ajv2020 | null = null;
@@ -74,6 +80,7 @@ function requireValid(schema: object): void {
 }
 
 function messageOf(error: unknown): string {
+  if (error instanceof RangeError) return 'is nested, or refers on, too deep to be compiled';
   return error instanceof Error ? error.message : 'cannot be compiled';
 }
 

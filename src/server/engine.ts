@@ -80,9 +80,9 @@ export async function stopEngine(engine: Engine): Promise<void> {
   engine.dispatcher.beginDrain(0, 0);
   engine.timers.stop();
   engine.propagation.stop();
-  engine.purging.stop();
+  const purged = engine.purging.stop();
   engine.permits.stop();
-  await engine.authority.stop();
+  await Promise.all([engine.authority.stop(), purged]);
   engine.dispatcher.stop();
   engine.quiet.stop();
 }

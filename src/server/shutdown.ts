@@ -78,9 +78,11 @@ export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, ad
   await steps.take('wait for the workers', () => graceOver(parts, graceMs));
   await steps.take('stop the timers', () => timers.stop());
   await steps.take('stop the propagation', () => propagation.stop());
-  await steps.take('stop the purges', () => purging.stop());
+  // What is being purged goes on to its next step, and needs its commits.
+  let purged: Promise<void> = Promise.resolve();
+  await steps.take('stop the purges', () => void (purged = purging.stop()));
   await steps.take('stop the alignment of permits', () => permits.stop());
-  await steps.take('commit what was accepted', () => authority.stop(), FLUSH_PATIENCE_MS);
+  await steps.take('commit what was accepted', () => committed(authority, purged), FLUSH_PATIENCE_MS);
   await steps.take('end the sessions', () => dispatcher.stop());
   await steps.take('close the streams', () => closeStreams(parts, address));
   await steps.take('end the subscriptions', () => feed.close());
@@ -88,6 +90,10 @@ export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, ad
   await steps.take('close the store', () => store.close(), STORE_PATIENCE_MS);
   if (steps.failures.length > 0) throw new StopError(steps.failures);
   log.info({ at: clock.nowMs() }, 'stopped');
+}
+
+async function committed(authority: Authority, purged: Promise<void>): Promise<void> {
+  await Promise.all([authority.stop(), purged]);
 }
 
 class Steps {

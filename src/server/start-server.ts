@@ -14,6 +14,7 @@ import { adminService } from '../services/admin-service.js';
 import { TaskFeed } from '../services/task-feed.js';
 import { taskService } from '../services/task-service.js';
 import { WorkStreams } from '../services/worker-service.js';
+import { StoreError } from '../store/store-error.js';
 import type { TaskStore } from '../store/task-store.js';
 import { CursorMint } from '../wire/cursor.js';
 import { TokenMint } from '../wire/opaque-token.js';
@@ -58,12 +59,20 @@ const FATAL_EXIT_CODE = 70;
 /** Long enough for the callers of the last batch to be told that its outcome is not known. */
 const FATAL_EXIT_DELAY_MS = 200;
 
+/** The task is refused everything; all others go on (docs/operations/verify.md). */
+const DAMAGED = 'what is stored of a task cannot be trusted';
+
+function isDamage(error: unknown): boolean {
+  return error instanceof StoreError && error.failure === 'damaged';
+}
+
 /** Throws ConfigError for what is wrong with the configuration, StoreError when the store cannot be opened. */
 export async function startServer(config: ServerConfig, options: StartOptions = {}): Promise<RunningServer> {
   const log = options.log ?? openLog(config.logLevel);
   const clock = options.clock ?? systemClock;
   const kinds = await registryOf(config.actionKinds);
-  const onDefect = (error: unknown): void => log.error({ err: error }, 'an invariant was broken');
+  const onDefect = (error: unknown): void =>
+    log.error({ err: error }, isDamage(error) ? DAMAGED : 'an invariant was broken');
   const onFatal = (error: unknown): void => {
     log.fatal({ err: error }, 'the store must not be used any more; the process ends');
     (options.onFatal ?? exitSoon)(error);
@@ -138,7 +147,8 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   });
   bindService(server, WorkerService, streams.handlers(), failures);
   const onPurged = (details: Readonly<Record<string, unknown>>): void => log.info(details, 'purged by request');
-  bindService(server, AdminService, adminService({ authority, quiet, tokens, onPurged }), failures);
+  const onRepaired = (details: Readonly<Record<string, unknown>>): void => log.warn(details, 'repaired by request');
+  bindService(server, AdminService, adminService({ authority, quiet, tokens, onPurged, onRepaired }), failures);
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService, AdminService]);
 

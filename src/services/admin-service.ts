@@ -15,13 +15,14 @@ import { Verifications } from './verify.js';
 export interface AdminServiceContext extends PurgeContext {
   readonly quiet: Pick<QuietPeriod, 'quietSince'>;
   readonly tokens: TokenMint;
+  readonly onRepaired: (details: Readonly<Record<string, unknown>>) => void;
 }
 
 export function adminService(context: AdminServiceContext): Handlers<typeof AdminService> {
-  const { authority, quiet, tokens } = context;
+  const { authority, quiet, tokens, onRepaired } = context;
   const auditor = new Auditor(authority, () => quiet.quietSince());
   const verifications = new Verifications(auditor, tokens);
-  const repairs = new RepairCalls(new Repairs(authority, auditor), new TaskViews(authority));
+  const repairs = new RepairCalls(new Repairs(authority, auditor), new TaskViews(authority), onRepaired);
   const purges = new Purges(context);
   return {
     verify: (request) => verifications.verify(request),

@@ -1,6 +1,7 @@
 /**
  * Verify: pages of an audit of the store (admin_service.proto). Reads only.
  */
+import { decodeCursor, encodeCursor } from '../audit/audit-cursor.js';
 import type { AuditedPage, Auditor } from '../audit/auditor.js';
 import type { FindingSchema, VerifyRequest, VerifyResponseSchema } from '../gen/reeve/v1/admin_service_pb.js';
 import type { Finding } from '../audit/findings.js';
@@ -17,8 +18,9 @@ export class Verifications {
   ) {}
 
   async verify(request: VerifyRequest): Promise<Fields<typeof VerifyResponseSchema>> {
-    const { query, purpose } = readVerify(request, this.tokens);
-    const page: AuditedPage = await this.auditor.page(query);
+    const { taskIds, limit, position, purpose } = readVerify(request, this.tokens);
+    const cursor = position === null ? null : decodeCursor(position);
+    const page: AuditedPage = await this.auditor.page({ taskIds, cursor, limit });
     const [unknown] = page.unknown;
     if (unknown !== undefined) {
       throw new RefusalError(refuse('TASK_NOT_FOUND', 'there is no such task', { task_id: unknown }));
@@ -27,8 +29,12 @@ export class Verifications {
       tasks: BigInt(page.tasks),
       events: BigInt(page.events),
       links: BigInt(page.links),
+      tombstones: BigInt(page.tombstones),
+      keys: BigInt(page.keys),
+      sessions: BigInt(page.sessions),
+      permits: BigInt(page.permits),
       findings: page.findings.map(findingMessage),
-      nextPageToken: page.next === null ? '' : this.tokens.give(purpose, String(page.next)),
+      nextPageToken: page.next === null ? '' : this.tokens.give(purpose, encodeCursor(page.next)),
     };
   }
 }

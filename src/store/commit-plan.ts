@@ -8,7 +8,7 @@ import type { Admission, TaskRecord } from '../kernel/record.js';
 import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
 import type { Link } from './history-chain.js';
-import type { OperationWrite, PurgeWrite } from './purge-rows.js';
+import type { OperationWrite, PurgeWrite, TombstoneRepair } from './purge-rows.js';
 import type { PermitWish, PermitWrite, TaskReady } from './permit-rows.js';
 
 export interface CommitPlan {
@@ -27,6 +27,8 @@ export interface CommitPlan {
   /** Takes one task away; then the plan writes nothing else. Absent for nearly every plan, as are operations. */
   readonly purge?: PurgeWrite;
   readonly operations?: readonly OperationWrite[];
+  /** What is left of purged tasks, mended as an operator said; absent but for that. */
+  readonly tombstones?: readonly TombstoneRepair[];
   /** What it says of permits beside its record; absent for nearly every plan. */
   readonly permits?: readonly PermitWrite[];
 }

@@ -25,6 +25,8 @@ export type PermitWrite =
       /** Its place, in the lines it waits in and then among the ready; null unless it is queued. */
       readonly readyOrder: number | null;
       readonly wish: PermitWish;
+      /** A repair: what is counted of these permits is counted anew. */
+      readonly recounts?: true;
     }
   /** Its record is damaged: it leaves its line and the ready index until it is repaired or recalled. */
   | { readonly kind: 'aside'; readonly taskId: string }
@@ -44,8 +46,8 @@ export type Alignment = Extract<PermitWrite, { readonly kind: 'aligned' }>;
 /** Everything that a plan says of permits: what its records wish first, in their order. */
 export function permitWritesOf(plan: CommitPlan): readonly PermitWrite[] {
   const { records, repairs = NOTHING, permits = NOTHING } = plan;
-  const wishes = [...records, ...repairs].some(({ index }) => index.permits !== undefined);
-  return wishes ? [...records.flatMap(alignmentOf), ...repairs.flatMap(alignmentOf), ...permits] : permits;
+  const wishes = repairs.length > 0 || records.some(({ index }) => index.permits !== undefined);
+  return wishes ? [...records.flatMap(alignmentOf), ...repairs.flatMap(realignmentOf), ...permits] : permits;
 }
 
 export function alignmentsOf(plan: CommitPlan): readonly Alignment[] {
@@ -54,12 +56,21 @@ export function alignmentsOf(plan: CommitPlan): readonly Alignment[] {
 
 const NOTHING: readonly never[] = [];
 
-function alignmentOf(write: RecordWrite | RepairWrite): readonly Alignment[] {
+function alignmentOf(write: RecordWrite): readonly Alignment[] {
   const { permits: wish, readyOrder } = write.index;
   if (wish === undefined) return [];
   const taskId = 'admission' in write ? write.admission.taskId : write.taskId;
   return [{ kind: 'aligned', taskId, readyOrder, wish }];
 }
+
+/** Also of a task that needs none: it may have places all the same. */
+function realignmentOf({ taskId, index, rederive }: RepairWrite): readonly Alignment[] {
+  if (index.permits === undefined && !rederive) return [];
+  const { permits: wish = NO_WISH, readyOrder } = index;
+  return [{ kind: 'aligned', taskId, readyOrder, wish, ...(rederive ? { recounts: true } : {}) }];
+}
+
+const NO_WISH: PermitWish = { needs: [], stance: 'none', claims: false };
 
 /** A task that a commit put into the ready index though it was not sure of it before: it has passed its permits. */
 export interface TaskReady {

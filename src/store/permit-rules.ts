@@ -63,6 +63,10 @@ export interface PermitTables {
   lastPassed(name: string, route: Route): PermitPlace | null;
   /** Any of those that have a row of it, in one state or in all. */
   tasksOf(name: string, limit: number, state?: PermitRowState): readonly Task[];
+  /** Counts who runs and who stands in its lines anew, by the rows. */
+  recount(name: string): void;
+  /** Takes away rows of the task that are of no permit that there is. */
+  dropOrphans(task: Task): void;
   /** Forgets a name that has no rows. */
   forgetUnused(name: string): void;
   /** Puts the task into the ready index, or takes it out of it. */
@@ -102,7 +106,8 @@ export function applyPermitWrite(
   switch (write.kind) {
     case 'aligned': {
       const task = taskOf(write.taskId);
-      return task === null ? NO_CHANGES : alignPermits(tables, task, write.readyOrder, write.wish);
+      if (task === null) return NO_CHANGES;
+      return alignPermits(tables, task, write.readyOrder, write.wish, write.recounts === true);
     }
     case 'aside': {
       const task = taskOf(write.taskId);
@@ -118,8 +123,21 @@ export function applyPermitWrite(
 }
 
 /** Brings a task to where it wants to stand, and whoever is concerned by that. */
-function alignPermits(tables: PermitTables, task: Task, readyOrder: number | null, wish: PermitWish): PermitChanges {
+function alignPermits(
+  tables: PermitTables,
+  task: Task,
+  readyOrder: number | null,
+  wish: PermitWish,
+  recounts: boolean,
+): PermitChanges {
   const turn = new Turn(tables, MAX_MOVES);
+  if (recounts) {
+    tables.dropOrphans(task);
+    for (const name of new Set([...wish.needs, ...tables.rowsOf(task)].map((one) => one.name))) {
+      tables.recount(name);
+      turn.touch(name);
+    }
+  }
   const needs = wish.stance === 'none' ? [] : wish.needs;
   for (const { name, limit } of needs) turn.limit(name, limit);
   const route = needs.length === 0 ? 0 : tables.routeOf(task);

@@ -43,3 +43,21 @@ export interface OperationWrite {
   readonly entry: OperationEntry;
   readonly forgetBefore: number;
 }
+
+/**
+ * An operator's repair of what is left of a purged task. Refused (`conflict` on the record) unless the tombstone still
+ * is as it was seen. Whatever it does not name stays as it is.
+ */
+export interface TombstoneRepair {
+  readonly taskId: string;
+  /** `AuditedTombstone.fingerprint` of what it was decided on. */
+  readonly fingerprint: string;
+  /** Since when it is given up (epoch ms): its name stays taken, and nothing else is known any more. */
+  readonly giveUpAt: number | null;
+  /** Its key is made to lead to it, unless what the key leads to was admitted under it. */
+  readonly key: { readonly namespace: string; readonly idempotencyKey: string } | null;
+  /** The horizon is at least this from now on. */
+  readonly horizon: number;
+  /** What else is left of the task goes: at once where it is little, the rest is swept. */
+  readonly clear: boolean;
+}

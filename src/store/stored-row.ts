@@ -1,18 +1,19 @@
 /**
  * Rows as the SQL adapters read them, turned into what the port returns. Everything a reader may rely on is checked
- * here: format, schema, version column against body and against the last event of the history.
+ * here: format, schema, version column against body and against the last event of the history, and the seal.
  */
 import { decodeAdmission } from './admission-codec.js';
 import { Damage, decoded, textOf } from './decode-guards.js';
 import type { Link } from './history-chain.js';
 import { decodeEvents } from './history-codec.js';
 import { decodeRecord } from './record-codec.js';
+import { sealState } from './record-seal.js';
 import { StoreError } from './store-error.js';
 import type { PurgedTask, StoredEvent, StoredTask } from './task-store.js';
 import { decodeTombstone } from './tombstone-codec.js';
 
-/** Order, task id, version, number of the last event in the history, record, admission. */
-export type TaskRow = readonly [number, string, number, number | null, string, string | null];
+/** Order, task id, version, number of the last event in the history, record, admission, seal of the record. */
+export type TaskRow = readonly [number, string, number, number | null, string, string | null, number | null];
 
 /** Order, task id, first sequence, tombstone. */
 export type TombstoneRow = readonly [number, string, number, string];
@@ -21,12 +22,13 @@ export type TombstoneRow = readonly [number, string, number, string];
 export type HistoryRow = readonly [number, number, string, Link | null];
 
 export function taskOfRow(row: TaskRow, args: 'with_args' | 'without_args' = 'with_args'): StoredTask {
-  const [order, taskId, version, lastNumber, record, stored] = row;
+  const [order, taskId, version, lastNumber, record, stored, seal] = row;
   const read = decoded(() => {
     const admission = decodeAdmission(taskId, textOf(stored, 'admission'), args);
     const value = decodeRecord(textOf(record, 'record'), admission);
     if (value.lastEvent !== version) throw new Damage(`version ${version} holds a record of event ${value.lastEvent}`);
     if (lastNumber !== version) throw new Damage(`version ${version} has a history up to ${lastNumber ?? 'nothing'}`);
+    if (sealState(taskId, record, seal) === 'broken') throw new Damage('the record is not the one that was written');
     return value;
   });
   return read.ok

@@ -6,7 +6,16 @@
 import type { TaskEvent } from '../kernel/event.js';
 import type { TaskRecord } from '../kernel/record.js';
 import type { TaskStatus } from '../kernel/status.js';
-import type { AuditPage, AuditQuery, HistoryStretch } from './audit-rows.js';
+import type {
+  AuditPage,
+  AuditQuery,
+  AuditedKeys,
+  AuditedPermits,
+  AuditedSessions,
+  HistoryStretch,
+  KeyName,
+  PermitQuery,
+} from './audit-rows.js';
 import type { Tombstone } from '../kernel/tombstone.js';
 import type { EventBounds, EventPage, EventScope } from './event-pages.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from './family-rows.js';
@@ -189,8 +198,8 @@ export interface TaskStore {
   propagations(after: StoredPropagation | null, limit: number): Promise<readonly StoredPropagation[]>;
 
   /**
-   * What is stored of tasks, in admission order or those named, each in one snapshot; as it is, damaged or not. Bounded
-   * in tasks and in bytes.
+   * What is stored of tasks and of what is left of others, in admission order or those named, each in one snapshot; as
+   * it is, damaged or not. Bounded in entries and in bytes.
    */
   auditTasks(query: AuditQuery): Promise<AuditPage>;
   /**
@@ -198,7 +207,13 @@ export interface TaskStore {
    * `throughNumber`; see MAX_HISTORY_PER_STRETCH. At least one if there is any.
    */
   auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch>;
-  /** Permits that somebody holds or waits for, in the order of their names, after the one given. */
+  /** Idempotency keys, ordered by themselves, after the one given. */
+  auditKeys(after: KeyName | null, limit: number): Promise<AuditedKeys>;
+  /** Sessions, ordered by their ids, after the one given. */
+  auditSessions(after: string | null, limit: number): Promise<AuditedSessions>;
+  /** Permits as they are counted and as they stand; see PermitQuery. */
+  auditPermits(query: PermitQuery): Promise<AuditedPermits>;
+  /** Permits that somebody runs with or waits for, in the order of their names, after the one given. */
   permits(after: string | null, limit: number): Promise<readonly PermitState[]>;
   /** The permit that a task waits for; null when it waits for none. */
   permitWait(taskId: string): Promise<PermitWait | null>;

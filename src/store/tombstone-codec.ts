@@ -1,6 +1,7 @@
 /**
  * Stored form of a tombstone: `1` (the format) and a tuple. Kept for ever and once for every task there ever was, so
- * its hashes are written as 43 characters each and not as 71. The task id is the row's own.
+ * its hashes are written as 43 characters each and not as 71. The task id is the row's own. Format 2 stands where one
+ * was lost: it says since when, and nothing reads it as a tombstone.
  */
 import { APPLICATION_FIELDS, type ApplicationFieldHashes } from '../kernel/admission/application-hash.js';
 import { isTerminal } from '../kernel/status.js';
@@ -9,6 +10,7 @@ import { STATUSES, STATUS_CODES } from './code-tables.js';
 import { Damage, integerOf, nameOf, parsed, textOf, textOrNull, textsOf, tupleOf } from './decode-guards.js';
 import { quoted, quotedList, quotedOrNull, tuple } from './json-writing.js';
 
+const GIVEN_UP = /^2\[\d+\]$/;
 const HASH = /^sha256:[0-9a-f]{64}$/;
 const HASH_PREFIX = 'sha256:';
 /** What is no SHA-256 is kept as it is, behind a mark that no base64url text begins with. */
@@ -33,8 +35,18 @@ export function encodeTombstone(tombstone: Tombstone): string {
   return `1${body}`;
 }
 
+/** Of a tombstone that could not be read and was given up: nothing is known any more but that the name is taken. */
+export function encodeGivenUp(givenUpAt: number): string {
+  return `2${tuple(String(givenUpAt))}`;
+}
+
+export function isGivenUp(row: string): boolean {
+  return GIVEN_UP.test(row);
+}
+
 /** Throws `Damage`. */
 export function decodeTombstone(taskId: string, row: string): Tombstone {
+  if (isGivenUp(row)) throw new Damage('tombstone was lost, and given up');
   if (row.charAt(0) !== '1') throw new Damage('tombstone is of an unknown format');
   const items = tupleOf(parsed(row.slice(1), 'tombstone'), 'tombstone');
   const status = nameOf(STATUSES, items[6], 'status');

@@ -27,6 +27,7 @@ export interface PurgingOptions {
 
 export class Purging {
   private timer: Timer | null = null;
+  private running: Promise<void> = Promise.resolve();
   private stopped = false;
   private failures = 0;
   /** Until when, in epoch ms. */
@@ -39,14 +40,18 @@ export class Purging {
     this.arm(0);
   }
 
-  stop(): void {
+  /** Begins nothing more. Resolves when the step in hand is over: until then the store is in use. */
+  stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
+    return this.running;
   }
 
   private arm(sleepMs: number): void {
     if (this.stopped) return;
-    this.timer = this.options.authority.clock.after(sleepMs, () => void this.run());
+    this.timer = this.options.authority.clock.after(sleepMs, () => {
+      this.running = this.run();
+    });
   }
 
   private async run(): Promise<void> {
@@ -80,9 +85,9 @@ export class Purging {
       await purgeTasks(
         authority,
         due,
-        ({ taskId }, { kind }) => {
-          if (kind === 'purged') purged += 1;
-          else if (kind === 'refused') refused = true;
+        ({ taskId }, answer) => {
+          if (answer.kind === 'purged') purged += 1;
+          else if (answer.kind === 'refused' && answer.refusal.reason !== 'RECORD_DAMAGED') refused = true;
           else if (this.kept.size < MAX_KEPT) this.kept.set(taskId, now + KEPT_PERIOD_MS);
         },
         () => !refused && !this.stopped,

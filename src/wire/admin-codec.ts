@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import type { RepairRequest, VerifyRequest } from '../gen/reeve/v1/admin_service_pb.js';
 import type { RepairKind } from '../kernel/event.js';
-import type { AuditQuery } from '../store/audit-rows.js';
 import { boundedText } from './bounded-text.js';
 import { repairKinds } from './enum-tables.js';
 import { MAX_PAGE_SIZE } from './frame-limits.js';
@@ -18,7 +17,11 @@ const DEFAULT_VERIFY_PAGE = 200;
 const MAX_REASON_BYTES = 1_024;
 
 export interface VerifyCommand {
-  readonly query: AuditQuery;
+  /** Null: the whole store. */
+  readonly taskIds: readonly string[] | null;
+  readonly limit: number;
+  /** What the token carries; null from the start. */
+  readonly position: string | null;
   /** What a token for the next page is bound to. */
   readonly purpose: string;
 }
@@ -31,11 +34,9 @@ export function readVerify(request: VerifyRequest, tokens: TokenMint): VerifyCom
   const digest = createHash('sha256').update(named.join('\n')).digest('base64url');
   const purpose = `verify\n${digest}`;
   return {
-    query: {
-      taskIds: named.length === 0 ? null : named,
-      after: pageToken === '' ? 0 : Number(tokens.read('page_token', purpose, pageToken)),
-      limit: pageSize === 0 ? DEFAULT_VERIFY_PAGE : pageSize,
-    },
+    taskIds: named.length === 0 ? null : named,
+    limit: pageSize === 0 ? DEFAULT_VERIFY_PAGE : pageSize,
+    position: pageToken === '' ? null : tokens.read('page_token', purpose, pageToken),
     purpose,
   };
 }

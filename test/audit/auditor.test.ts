@@ -1,16 +1,20 @@
 // What is found is looked at again: what has passed by then is not told, what stays is, and a page is never larger than
 // it may be.
 
+import Database from 'better-sqlite3';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { Auditor } from '../../src/audit/auditor.js';
+import { decodeCursor, encodeCursor } from '../../src/audit/audit-cursor.js';
+import { type AuditRequest, Auditor } from '../../src/audit/auditor.js';
 import { authorityCause } from '../../src/kernel/cause.js';
 import { reason } from '../../src/kernel/reason-codes.js';
-import type { AuditQuery } from '../../src/store/audit-rows.js';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
+import { memoryEngine, sqliteEngine, temporaryFolder } from '../contract/engines.js';
 import { sessionRow } from '../contract/sample-plans.js';
 import { causeOf } from '../support/submissions.js';
 import { World } from '../support/world.js';
 
-const ALL: AuditQuery = { taskIds: null, after: 0, limit: 10 };
+const ALL: AuditRequest = { taskIds: null, cursor: null, limit: 10 };
 
 /** A task that runs under a session that is gone: somebody is about to take its lease. */
 async function orphaned(): Promise<{ readonly world: World; readonly auditor: Auditor }> {
@@ -57,7 +61,79 @@ it('goes on behind the tasks that it has told of, and names the ids that no task
   const auditor = new Auditor(world.authority, () => 0);
   const first = await auditor.page({ ...ALL, limit: 2 });
   expect(first).toMatchObject({ tasks: 2, events: 2, links: 2, findings: [], unknown: [] });
-  expect(await auditor.page({ ...ALL, after: first.next ?? 99 })).toMatchObject({ tasks: 1, next: null });
-  const named = await auditor.page({ taskIds: ['x', 'b', 'y'], after: 0, limit: 10 });
+  expect(await auditor.page({ ...ALL, cursor: first.next })).toMatchObject({ tasks: 1, next: null });
+  const named = await auditor.page({ taskIds: ['x', 'b', 'y'], cursor: null, limit: 10 });
   expect(named).toMatchObject({ tasks: 1, unknown: ['x', 'y'], next: null });
+});
+
+it.each([memoryEngine, sqliteEngine])('counts what it looks at, by way of its cursors ($name)', async (engine) => {
+  const store = await engine.open();
+  const world = await World.open({ real: store, dispatcher: null });
+  for (const taskId of ['a', 'b', 'gone']) await world.admit(taskId, { taskId });
+  await world.cancel('gone');
+  const { lastEvent: version } = await world.stored('gone');
+  await world.authority.upkeep.purge({ taskId: 'gone', version });
+  const expiresAt = world.clock.nowMs() + 60_000;
+  await world.authority.writeSession({ kind: 'open', session: sessionRow('s', { expiresAt }) });
+  const auditor = new Auditor(world.authority, () => 0);
+  const first = await auditor.page({ ...ALL, limit: 1 });
+  expect(first).toMatchObject({ tasks: 1, tombstones: 0, keys: 0, sessions: 0, findings: [] });
+  if (first.next === null) throw new Error('there is more');
+  const rest = await auditor.page({ ...ALL, cursor: decodeCursor(encodeCursor(first.next)) });
+  expect(rest).toMatchObject({ tasks: 1, tombstones: 1, keys: 3, sessions: 1, findings: [], next: null });
+  const named = await auditor.page({ taskIds: ['gone', 'a'], cursor: null, limit: 10 });
+  expect(named).toMatchObject({ tasks: 1, tombstones: 1, keys: 0, sessions: 0, unknown: [], next: null });
+  await store.close();
+});
+
+/** A file with something wrong in it that somebody puts right between two looks. */
+it.each<[string, string, string, string]>([
+  [
+    'a key',
+    `INSERT INTO task_keys VALUES ('default', 'stray', 99)`,
+    `DELETE FROM task_keys WHERE task_order = 99`,
+    'store.keys',
+  ],
+  [
+    'the number of purges',
+    `INSERT OR REPLACE INTO meta VALUES ('purges', '4')`,
+    `UPDATE meta SET value = '0' WHERE name = 'purges'`,
+    'store.purges',
+  ],
+  [
+    'a record',
+    `UPDATE tasks SET ready_order = NULL`,
+    `UPDATE tasks SET ready_order = (SELECT min(ready) FROM kept)`,
+    'index.ready',
+  ],
+])('does not tell of %s that is put right before the second look', async (_what, wrong, right, invariant) => {
+  const path = join(temporaryFolder(), 'reeve.db');
+  const store = await openSqliteStore({ path });
+  const world = await World.open({ real: store, dispatcher: null });
+  await world.admit('a', { taskId: 'a' });
+  const run = (statement: string): void => {
+    const db = new Database(path);
+    db.exec('CREATE TABLE IF NOT EXISTS kept AS SELECT ready_order AS ready FROM tasks');
+    db.exec(statement);
+    db.close();
+  };
+  const auditor = new Auditor(world.authority, () => 0);
+  const looked = async (meanwhile: () => void): Promise<string[]> => {
+    const due = new Promise<void>((resolve) => (begun = resolve));
+    const page = auditor.page(ALL);
+    await due;
+    meanwhile();
+    await world.clock.advance(100);
+    return (await page).findings.map(({ invariant: name }) => name);
+  };
+  let begun = (): void => undefined;
+  const after = world.clock.after.bind(world.clock);
+  world.clock.after = (delayMs, fire) => {
+    if (delayMs === 100) begun();
+    return after(delayMs, fire);
+  };
+  run(wrong);
+  expect(await looked(() => undefined)).toEqual([invariant]);
+  expect(await looked(() => run(right))).toEqual([]);
+  await store.close();
 });

@@ -1,5 +1,5 @@
-// A store under load has nothing to be found: submissions, claims, failures, retries, cancels, families and waiters go on
-// while it is verified from beginning to end, again and again.
+// A store under load has nothing to be found: submissions, claims, failures, retries, cancels, families, waiters and purges
+// go on while it is verified from beginning to end, again and again.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,8 @@ import { type ReeveClient, connect } from '../../src/sdk/client.js';
 import { createWorker } from '../../src/sdk/worker.js';
 import { loadConfig } from '../../src/server/load-config.js';
 import { type RunningServer, startServer } from '../../src/server/start-server.js';
+import { ReeveClient as RawClient, admin } from '../server/reeve-client.js';
+import { freshKey } from '../server/server-fixture.js';
 
 const LANES = 24;
 const ROUNDS = 3;
@@ -17,14 +19,17 @@ const LIVES_PER_ROUND = 150;
 const folder = mkdtempSync(join(tmpdir(), 'reeve-busy-'));
 let server: RunningServer;
 let reeve: ReeveClient;
+let raw: RawClient;
 
 beforeAll(async () => {
   const store = `sqlite:${join(folder, 'reeve.db')}`;
   server = await startServer({ ...loadConfig({ env: {} }), listen: '127.0.0.1:0', store, logLevel: 'silent' });
   reeve = connect(server.address);
+  raw = new RawClient(server.address);
 });
 afterAll(async () => {
   await reeve.close();
+  raw.close();
   await server.stop(0);
   rmSync(folder, { recursive: true, force: true });
 });
@@ -69,6 +74,7 @@ it('has no findings, whatever happens to it meanwhile', { timeout: 60_000 }, asy
       }
       if (n % 4 === 3) await family(key);
       await reeve.cancel(task.id).catch(() => undefined);
+      if (n % 8 === 5) await purged();
       lived();
     }
   };
@@ -81,18 +87,23 @@ it('has no findings, whatever happens to it meanwhile', { timeout: 60_000 }, asy
     }
     await reeve.cancel(task.id);
   };
+  /** Of what has ended by now. */
+  const purged = (): Promise<unknown> =>
+    raw.unary(admin.purge, { idempotencyKey: freshKey('purge'), olderThan: { seconds: 0n, nanos: 0 }, maxTasks: 8 });
   const lanes = Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)));
-  let tasks = 0;
+  let [tasks, tombstones] = [0, 0];
   for (let round = 0; round < ROUNDS; round++) {
     await Promise.race([lanes, new Promise<void>((reached) => (wanted = { count: lives + LIVES_PER_ROUND, reached }))]);
     for await (const page of reeve.admin.verify({ pageSize: 50 })) {
       expect(page.findings).toEqual([]);
       tasks += page.tasks;
+      tombstones += page.tombstones;
     }
   }
   producing = false;
   await lanes;
   await worker.stop();
   expect(tasks).toBeGreaterThan(ROUNDS * LIVES_PER_ROUND);
+  expect(tombstones).toBeGreaterThan(0);
   for await (const page of reeve.admin.verify()) expect(page.findings).toEqual([]);
 });

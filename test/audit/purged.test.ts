@@ -28,8 +28,8 @@ describe.each([memoryEngine, sqliteEngine])('on $name', (engine) => {
   it.each([true, false])('what is left of a purged task is no task (swept: %s)', async (swept) => {
     const { store, now } = await withPurged(swept, false);
     expect(await auditAll(store, now)).toMatchObject({ findings: [] });
-    const { tasks, next } = await store.auditTasks({ taskIds: null, after: 0, limit: 10 });
-    expect(tasks.map((task) => task?.taskId !== undefined)).toEqual([true]);
+    const { entries, next } = await store.auditTasks({ taskIds: null, after: 0, limit: 10 });
+    expect(entries.map((entry) => entry?.kind)).toEqual(['purged', 'task']);
     expect(next).toBeNull();
   });
 });

@@ -385,7 +385,7 @@ it('a task that keeps changing is told to be contended, and nothing is written h
     if (batch.plans.every((plan) => plan.repairs === undefined)) return;
     writes += 1;
     // Another writer, behind the back of this process.
-    tamper(`UPDATE tasks SET record = record || ' ' WHERE task_id = 'a'`);
+    tamper(`UPDATE tasks SET record = record || ' ', seal = NULL WHERE task_id = 'a'`);
   };
   expect(await repair('a', 'reindex')).toMatchObject({ kind: 'refused', refusal: { reason: 'CONTENTION' } });
   expect(writes).toBe(8);

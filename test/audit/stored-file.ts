@@ -1,14 +1,19 @@
 // A SQLite file with a life of every sort in it, to be tampered with and audited: finished with outputs, running, waiting
-// for a retry, queued with a timer, a family, a waiter, a second generation, and one that was suspended.
+// for a retry, queued with a timer, a family, a waiter, a second generation, one that was suspended, and one that is gone.
 
 import Database from 'better-sqlite3';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
+import { auditEntry } from '../../src/audit/entry-audit.js';
 import type { Finding } from '../../src/audit/findings.js';
-import { auditTask } from '../../src/audit/task-audit.js';
+import { auditKeys, auditSessions } from '../../src/audit/lists.js';
+import { auditPermits } from '../../src/audit/permits.js';
+import { auditTally, beginTally, tallied } from '../../src/audit/tally.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
+import type { AuditedKeys, AuditedPermits, AuditedSessions, KeyName } from '../../src/store/audit-rows.js';
+import { sealOf } from '../../src/store/record-seal.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { causeOf, type submission, subscription } from '../support/submissions.js';
@@ -81,20 +86,49 @@ export class StoredFile {
   }
 }
 
-/** Every task of a store, in pages of three, in one look each. */
+/** Seals all records as they stand, as one does who forges them. */
+export function reseal(db: Database.Database): void {
+  const rows = db.prepare<[], [number, string, string]>('SELECT task_order, task_id, record FROM tasks').raw().all();
+  const write = db.prepare<[number, number]>('UPDATE tasks SET seal = ? WHERE task_order = ?');
+  for (const [order, taskId, record] of rows) write.run(sealOf(taskId, record), order);
+}
+
+/** Everything in a store, in pages of three tasks and of two keys, in one look each. */
 export async function auditAll(store: TaskStore, now: number, quietSince = now): Promise<Audited> {
+  const moment = { now, quietSince };
   const findings: Finding[] = [];
   let [tasks, links] = [0, 0];
+  let tally = beginTally(await store.eventBounds());
   for (let after: number | null = 0; after !== null;) {
     const page = await store.auditTasks({ taskIds: null, after, limit: 3 });
-    for (const task of page.tasks) {
-      if (task === null) throw new Error('a page of all tasks has none');
-      const audit = await auditTask(task, store.auditHistory.bind(store), { now, quietSince });
+    for (const entry of page.entries) {
+      if (entry === null) throw new Error('a page of all tasks has none');
+      const audit = await auditEntry(entry, store.auditHistory.bind(store), moment);
       findings.push(...audit.findings);
-      tasks += 1;
+      tasks += entry.kind === 'task' ? 1 : 0;
       links += audit.links;
+      tally = tallied(tally, entry, audit.lastSequence);
     }
     after = page.next;
+  }
+  findings.push(...auditTally(tally, await store.eventBounds()));
+  for (let after: KeyName | null = null, more = true; more;) {
+    const page: AuditedKeys = await store.auditKeys(after, 2);
+    findings.push(...auditKeys(page.keys));
+    after = page.next;
+    more = after !== null;
+  }
+  for (let after: string | null = null, more = true; more;) {
+    const page: AuditedSessions = await store.auditSessions(after, 1);
+    findings.push(...auditSessions(page.sessions, moment));
+    after = page.next;
+    more = after !== null;
+  }
+  for (let after: string | null = null, more = true; more;) {
+    const page: AuditedPermits = await store.auditPermits({ names: null, after, limit: 1 });
+    findings.push(...auditPermits(page.permits));
+    after = page.next;
+    more = after !== null;
   }
   return { findings, tasks, links };
 }
@@ -141,6 +175,13 @@ async function fill(real: TaskStore): Promise<number> {
   const resume = { kind: 'resume', newGenerationId: 'g2', spareGenerationId: 'g2', inputJson: '{"more":1}' } as const;
   await world.apply({ taskId: 'again', intent: { ...resume, cause: causeOf('operator') } });
   await world.apply({ taskId: 'again', intent: { kind: 'suspend', lease: null, cause: causeOf('operator') } });
+  await world.admit('key of keyed', { taskId: 'keyed', queue: 'nobody', policy: { concurrencyKey: 'k' } });
+  await world.admit('key of lined', { taskId: 'lined', queue: 'nobody', policy: { concurrencyKey: 'k' } });
+  await world.admit('key of gone', { taskId: 'gone', queue: 'nobody' });
+  await world.cancel('gone');
+  const { lastEvent: version } = await world.stored('gone');
+  await world.authority.upkeep.purge({ taskId: 'gone', version });
+  while (await real.sweepPurged());
   await world.settle();
   if (world.defects.length + world.errors.length > 0) throw new Error('the world is not well');
   world.kill();

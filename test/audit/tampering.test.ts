@@ -9,7 +9,7 @@ import { decodeAdmission } from '../../src/store/admission-codec.js';
 import { HistoryChain } from '../../src/store/history-chain.js';
 import { decodeEvents, encodeEvents } from '../../src/store/history-codec.js';
 import { decodeRecord, encodeRecord } from '../../src/store/record-codec.js';
-import { StoredFile, auditAll } from './stored-file.js';
+import { StoredFile, auditAll, reseal } from './stored-file.js';
 
 const KEY = randomBytes(32);
 const file = await StoredFile.make();
@@ -34,7 +34,7 @@ describe('an untouched file', () => {
   ])('%s has nothing to be found', async (_what, of) => {
     const { findings, tasks, links } = await of.audit(of.copy());
     expect(findings).toEqual([]);
-    expect(tasks).toBe(8);
+    expect(tasks).toBe(10);
     expect(links).toBeGreaterThan(15);
   });
 });
@@ -203,7 +203,8 @@ describe('a change of the record', () => {
     ['who waits', 'waiter', (fields) => delete fields['D'], ['family.dependencies', 'history.fold']],
   ])('%s', async (_what, taskId, edit, invariants) => {
     const names = await found(edited(taskId, edit));
-    expect(names).toEqual(expect.arrayContaining(invariants.map((invariant) => `${taskId} ${invariant}`)));
+    const expected = [...invariants, 'store.seal'].map((invariant) => `${taskId} ${invariant}`);
+    expect(names).toEqual(expect.arrayContaining(expected));
   });
 
   it('its status', async () => {
@@ -226,16 +227,19 @@ describe('a change beside the record', () => {
     [
       'a key leads elsewhere',
       `UPDATE task_keys SET task_order = ${orderOf('queued')} WHERE task_order = ${orderOf('done')}`,
-      ['done store.key'],
+      ['done store.key', ' store.keys'],
     ],
     ['the place in the queue', `UPDATE tasks SET ready_order = NULL WHERE task_id = 'queued'`, ['queued index.ready']],
     ['the timer', `UPDATE tasks SET next_due_at = next_due_at + 1 WHERE task_id = 'queued'`, ['queued index.due']],
+    ['the purge of what lives', `UPDATE tasks SET purge_at = 5 WHERE task_id = 'queued'`, ['queued index.purge']],
+    ['a purge before its time', `UPDATE tasks SET purge_at = 5 WHERE task_id = 'done'`, ['done index.purge']],
     ['the holder', `UPDATE tasks SET lease_session = 'x' WHERE task_id = 'running'`, ['running index.lease']],
     [
       'the route',
       `UPDATE tasks SET route_id = ${"(SELECT route_id FROM tasks WHERE task_id = 'done')"} WHERE task_id = 'queued'`,
       ['queued index.route'],
     ],
+    ['the seal', `UPDATE tasks SET seal = seal + 1 WHERE task_id = 'queued'`, ['queued store.seal']],
     ['the version', `UPDATE tasks SET version = 77 WHERE task_id = 'queued'`, ['queued store.version']],
     ['counts', `UPDATE family_counts SET live_children = 5 WHERE live_children = 1`, ['parent family.counts']],
     ['counts of waiters', `UPDATE family_counts SET unsatisfied = 0 WHERE unsatisfied = 1`, ['waiter family.counts']],
@@ -248,7 +252,7 @@ describe('a change beside the record', () => {
       ['done admission.hash'],
     ],
     ['the admission is gone', `DELETE FROM admissions WHERE task_order = ${orderOf('done')}`, ['done store.admission']],
-    ['the task is gone', `DELETE FROM tasks WHERE task_id = 'queued'`, [' store.rows']],
+    ['the task is gone', `DELETE FROM tasks WHERE task_id = 'queued'`, [' store.rows', ' store.keys']],
   ])('%s', async (_what, statement, names) => {
     expect(await found(file.tampered(statement))).toEqual(names);
   });
@@ -256,6 +260,7 @@ describe('a change beside the record', () => {
   it('a parent that completed while its child lives', async () => {
     const path = file.tamperedBy((db) => {
       db.prepare(`UPDATE tasks SET record = '1f' || substr(record, 3) WHERE task_id = 'parent'`).run();
+      reseal(db);
     });
     expect(await found(path)).toEqual(expect.arrayContaining(['parent family.completed', 'child family.parent']));
   });
@@ -272,6 +277,7 @@ describe('a change beside the record', () => {
       'running sessions.overdue',
       'retrying timers.overdue',
       'parent sessions.overdue',
+      ' sessions.overdue',
     ]);
     expect(await later(10_000_000, 0)).toContain('queued timers.overdue');
     await store.close();
@@ -328,6 +334,7 @@ function forge(db: Database, how: 'unlinked' | null): void {
     route,
     order,
   );
+  reseal(db);
 }
 
 /** All links of a file made anew. */

@@ -41,7 +41,10 @@ describe('a damaged record', () => {
       refusal: { reason: 'RECORD_DAMAGED', metadata: { task_id: damaged.admission.taskId } },
     });
     expect(await world.submit('damaged')).toMatchObject({ kind: 'refused', refusal: { reason: 'RECORD_DAMAGED' } });
-    expect(world.defects).toEqual([]);
+    // Told once, however many have met it.
+    expect(world.defects).toEqual([
+      expect.objectContaining({ failure: 'damaged', message: `task ${damaged.admission.taskId}: told to be` }),
+    ]);
   });
 });
 

@@ -5,6 +5,7 @@
 import { expect } from 'vitest';
 import { invariant } from '../../src/audit/invariants.js';
 import { auditTask } from '../../src/audit/task-audit.js';
+import { auditTombstone } from '../../src/audit/tombstones.js';
 import type { TaskEvent } from '../../src/kernel/event.js';
 import type { TaskRecord } from '../../src/kernel/record.js';
 import type { AuditedCommit, AuditedTask } from '../../src/store/audit-rows.js';
@@ -23,8 +24,13 @@ export async function storedTruth(store: TaskStore): Promise<Map<string, StoredL
   const sequences = new Set<number>();
   for (let after: number | null = 0; after !== null;) {
     const page = await store.auditTasks({ taskIds: null, after, limit: PAGE });
-    for (const task of page.tasks) {
+    for (const task of page.entries) {
       if (task === null) throw new Error('a page of all tasks has none');
+      if (task.kind === 'remains') throw new Error(`${task.left.join(', ')} are left at ${String(task.order)}`);
+      if (task.kind === 'purged') {
+        expect(auditTombstone(task)).toEqual([]);
+        continue;
+      }
       const commits = await checkLife(store, task);
       for (const { firstSequence, events } of commits) {
         for (const [index] of eventsOf(events).entries()) {
@@ -33,8 +39,8 @@ export async function storedTruth(store: TaskStore): Promise<Map<string, StoredL
           sequences.add(sequence);
         }
       }
-      if (!task.record.ok) throw new Error(`${task.taskId ?? ''} cannot be read`);
-      lives.set(task.taskId ?? '', {
+      if (!task.record.ok) throw new Error(`${task.taskId} cannot be read`);
+      lives.set(task.taskId, {
         record: task.record.value,
         events: commits.flatMap(({ events }) => eventsOf(events)),
       });

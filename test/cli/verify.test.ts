@@ -41,7 +41,7 @@ describe('verify', () => {
     expect(await service.reeve('verify')).toEqual({
       end: 0,
       out: '',
-      err: '2 tasks, 2 events, 2 links checked; nothing found\n',
+      err: '2 tasks, 2 events, 2 links, 2 keys checked; nothing found\n',
     });
     expect((await service.reeve('verify', bad, '--page-size', '1')).err).toMatch(/^1 tasks/);
     expect((await service.reeve('verify', 'nobody')).end).toBe(3);
@@ -53,7 +53,7 @@ describe('verify', () => {
     db.prepare('UPDATE tasks SET ready_order = NULL WHERE task_id = ?').run(good);
     db.close();
     const { end, out, err } = await service.reeve('verify');
-    expect({ end, err }).toEqual({ end: 1, err: '2 tasks, 2 events, 2 links checked; 2 found\n' });
+    expect({ end, err }).toEqual({ end: 1, err: '2 tasks, 2 events, 2 links, 2 keys checked; 2 found\n' });
     expect(out.split('\n').map((line) => line.split(/ {2,}/).map((cell) => cell.trim()))).toEqual([
       ['TASK', 'INVARIANT', 'EVENT', 'DETAIL'],
       [bad, 'store.record', 'record is not JSON'],

@@ -2,43 +2,57 @@
 // overwrite a record, which only goes through on what was seen.
 
 import { expect, it } from 'vitest';
-import { type AuditedTask, MAX_HISTORY_PER_STRETCH } from '../../src/store/audit-rows.js';
+import {
+  type Audited,
+  type AuditedKeys,
+  type AuditedTask,
+  type AuditedTombstone,
+  type KeyName,
+  MAX_HISTORY_PER_STRETCH,
+} from '../../src/store/audit-rows.js';
 import {
   cancelled,
   claimed,
   completed,
   outputOf,
   planOf,
+  purgeOf,
   repaired,
   reported,
   sessionRow,
   submitted,
 } from './sample-plans.js';
+import { sweepAll } from './purge-contract.js';
 import {
   type StoreSource,
   commit,
   committed,
   committedOne,
   historyOf,
+  kindsOf,
   recordOf,
   writtenAt,
 } from './store-under-test.js';
 
+function idOf(entry: Audited | null): string | undefined {
+  return entry === null || entry.kind === 'remains' ? undefined : entry.taskId;
+}
+
 export function auditContract(store: StoreSource): void {
   const audited = async (taskId: string): Promise<AuditedTask> => {
-    const [task] = (await store().auditTasks({ taskIds: [taskId], after: 0, limit: 1 })).tasks;
-    if (task === null || task === undefined) throw new Error(`there is no ${taskId}`);
+    const [task] = (await store().auditTasks({ taskIds: [taskId], after: 0, limit: 1 })).entries;
+    if (task?.kind !== 'task') throw new Error(`there is no ${taskId}`);
     return task;
   };
 
   it('tells all tasks in admission order, page by page', async () => {
     const ids = ['c', 'a', 'd', 'b', 'e'];
     for (const taskId of ids) await committed(store(), submitted({ taskId }));
-    const seen: (string | null | undefined)[] = [];
+    const seen: (string | undefined)[] = [];
     for (let after: number | null = 0; after !== null;) {
       const page = await store().auditTasks({ taskIds: null, after, limit: 2 });
-      expect(page.tasks.length).toBeLessThanOrEqual(2);
-      seen.push(...page.tasks.map((task) => task?.taskId));
+      expect(page.entries.length).toBeLessThanOrEqual(2);
+      seen.push(...page.entries.map(idOf));
       after = page.next;
     }
     expect(seen).toEqual(ids);
@@ -48,9 +62,9 @@ export function auditContract(store: StoreSource): void {
     await committed(store(), submitted({ taskId: 'a' }), submitted({ taskId: 'b' }));
     const taskIds = ['b', 'nobody', 'a'];
     const first = await store().auditTasks({ taskIds, after: 0, limit: 2 });
-    expect(first.tasks.map((task) => task?.taskId)).toEqual(['b', undefined]);
+    expect(first.entries.map(idOf)).toEqual(['b', undefined]);
     const second = await store().auditTasks({ taskIds, after: first.next ?? 9, limit: 2 });
-    expect([second.tasks.map((task) => task?.taskId), second.next]).toEqual([['a'], null]);
+    expect([second.entries.map(idOf), second.next]).toEqual([['a'], null]);
   });
 
   it('tells everything that is kept of a task beside its history', async () => {
@@ -71,7 +85,7 @@ export function auditContract(store: StoreSource): void {
       routeKey: 'default\nmain\nagent\nhost\n',
       index: { readyOrder: null, leaseSession: 's' },
       session: { state: 'live', expiresAt: 7, ttlMs: 30_000 },
-      family: { parent: null, livesAsChild: null, parentPropagates: false },
+      family: { parent: null, asChild: [], parentPropagates: false, propagations: [], awaited: [], edges: [] },
     });
   });
 
@@ -91,11 +105,14 @@ export function auditContract(store: StoreSource): void {
     expect((await audited('parent')).family).toMatchObject({
       counts: { liveChildren: 1, unsatisfied: 0 },
       found: { liveChildren: 1, unsatisfied: 0 },
+      propagations: [{ generation: 1, outcome: 'cancel_requested', eventNumber: 1 }],
+      awaited: [1],
     });
     expect((await audited('child')).family).toMatchObject({
       counts: { liveChildren: 0, unsatisfied: 1 },
       found: { liveChildren: 0, unsatisfied: 1 },
-      livesAsChild: true,
+      asChild: [{ isNamed: true, live: true }],
+      edges: [{ upstreamId: 'parent', upstream: 'task', generation: 1, condition: 'terminal' }],
       parent: { status: 'queued', generationId: parent.generationId },
       parentPropagates: true,
     });
@@ -176,5 +193,85 @@ export function auditContract(store: StoreSource): void {
     expect(history[5]?.link).toBe(kept?.link);
     expect(await store().readEvent('a', 6)).toEqual(history[5]);
     expect((await audited('a')).history.commits.every(({ chain }) => chain === 'holds')).toBe(true);
+  });
+
+  const purged = async (): Promise<AuditedTombstone> => {
+    const live = await committedOne(store(), submitted({ taskId: 'gone', key: 'k' }));
+    const record = await committedOne(store(), cancelled(live));
+    await commit(store(), purgeOf(record));
+    await sweepAll(store());
+    const [entry] = (await store().auditTasks({ taskIds: ['gone'], after: 0, limit: 1 })).entries;
+    if (entry?.kind !== 'purged') throw new Error('it is there');
+    return entry;
+  };
+
+  it('tells what is left of a purged task, in its place and by its name', async () => {
+    await committed(store(), submitted({ taskId: 'a' }));
+    const entry = await purged();
+    await committed(store(), submitted({ taskId: 'b' }));
+    expect(entry).toMatchObject({
+      order: 2,
+      taskId: 'gone',
+      tombstone: { ok: true, value: { idempotencyKey: 'k', status: 'cancelled', lastEvent: 3 } },
+      isGivenUp: false,
+      firstSequence: 2,
+      keyOrder: 2,
+      awaitsSweep: false,
+      left: [],
+      horizon: 4,
+    });
+    const { entries } = await store().auditTasks({ taskIds: null, after: 0, limit: 10 });
+    expect(entries.map(idOf)).toEqual(['a', 'gone', 'b']);
+    expect(entries[1]).toEqual(entry);
+  });
+
+  it('tells every key by the place that it leads to, in pages, byte by byte in order', async () => {
+    const keys = ['b', 'ä', 'B', 'a', 'aa'];
+    for (const key of keys) await committed(store(), submitted({ key, namespace: 'n' }));
+    await committed(store(), submitted({ key: 'z', namespace: 'm' }));
+    await purged();
+    const orders: number[] = [];
+    for (let after: KeyName | null = null, more = true; more;) {
+      const page: AuditedKeys = await store().auditKeys(after, 2);
+      expect(page.keys.every(({ leads }) => leads === 'own')).toBe(true);
+      orders.push(...page.keys.map(({ order }) => order));
+      after = page.next;
+      more = after !== null;
+    }
+    // The purged one is of the default namespace.
+    expect(orders).toEqual([7, 6, 3, 4, 5, 1, 2]);
+  });
+
+  it('tells every session, also those that are gone, in pages', async () => {
+    for (const id of ['s2', 's1', 's3']) {
+      await commit(store(), planOf({ sessions: [{ kind: 'open', session: sessionRow(id, { expiresAt: 7 }) }] }));
+    }
+    await commit(store(), planOf({ sessions: [{ kind: 'end', sessionId: 's1', attachment: 1 }] }));
+    const first = await store().auditSessions(null, 2);
+    expect(first.sessions).toMatchObject([
+      { sessionId: 's1', standing: { state: 'gone' } },
+      { sessionId: 's2', standing: { state: 'live', expiresAt: 7, ttlMs: 30_000 } },
+    ]);
+    expect(await store().auditSessions(first.next, 2)).toMatchObject({ sessions: [{ sessionId: 's3' }], next: null });
+  });
+
+  it('gives up a tombstone on what was seen of it, and keeps the answer with that', async () => {
+    const { fingerprint } = await purged();
+    const repair = { taskId: 'gone', fingerprint, giveUpAt: 9, key: null, horizon: 0, clear: false };
+    const entry = { key: 'op', contentHash: 'h', answerJson: '{}', at: 9 };
+    const plan = planOf({ tombstones: [repair], operations: [{ entry, forgetBefore: 0 }] });
+    const lost = [{ kind: 'conflict', subject: 'record', id: 'gone' }];
+    const stale = { ...plan, tombstones: [{ ...repair, fingerprint: 'x' }] };
+    expect(await commit(store(), stale)).toEqual(lost);
+    expect(await store().findOperation('op')).toBeNull();
+    expect(kindsOf(await commit(store(), plan))).toEqual(['committed']);
+    expect(await commit(store(), plan)).toEqual(lost);
+    expect(await store().findOperation('op')).toEqual(entry);
+    const [after] = (await store().auditTasks({ taskIds: ['gone'], after: 0, limit: 1 })).entries;
+    expect(after).toMatchObject({ kind: 'purged', isGivenUp: true, tombstone: { ok: false }, keyOrder: null });
+    expect(await store().loadTasks(['gone'])).toMatchObject([{ kind: 'damaged', taskId: 'gone' }]);
+    expect(await commit(store(), submitted({ key: 'k' }).plan)).toEqual([{ kind: 'duplicate', taskId: 'gone' }]);
+    const nobody = { ...plan, tombstones: [{ ...repair, taskId: 'nobody' }] };
+    expect(await commit(store(), nobody)).toEqual([{ ...lost[0], id: 'nobody' }]);
   });
 }

@@ -96,6 +96,19 @@ describe('Verify', () => {
     expect(await refusal(client.unary(admin.verify, request))).toMatchObject({ reason });
   });
 
+  it('goes on to keys and sessions behind the last task, and counts them', async () => {
+    const worker = await Worker.start(client);
+    const taskId = await done(worker);
+    const purge = { idempotencyKey: freshKey('purge'), olderThan: { seconds: 0n, nanos: 0 } };
+    expect(await client.unary(admin.purge, purge)).toMatchObject({ purged: 1n });
+    await submitted(client);
+    const all = { tasks: 1n, tombstones: 1n, keys: 2n, sessions: 1n, findings: [], nextPageToken: '' };
+    expect(await client.unary(admin.verify, {})).toMatchObject(all);
+    const named = { tasks: 0n, tombstones: 1n, keys: 0n, sessions: 0n, findings: [] };
+    expect(await client.unary(admin.verify, { taskIds: [taskId] })).toMatchObject(named);
+    worker.stop();
+  });
+
   it('tells what was changed behind its back', async () => {
     const { taskId } = await submitted(client);
     await tampered(`UPDATE history SET events = replace(events, '"rpc"', '"rpx"'), link = zeroblob(32)`);
@@ -184,6 +197,27 @@ describe('Repair', () => {
     expect(watch.messages.filter(({ item }) => item.case === 'event')).toHaveLength(6);
     expect((await client.unary(admin.verify, {})).findings).toEqual([]);
     worker.stop();
+  });
+
+  it('answers for a purged task with what is left of it, as Get does', async () => {
+    const { taskId } = await submitted(client);
+    await client.unary(tasks.cancel, { taskId, requestId: freshKey() });
+    await client.unary(admin.purge, { idempotencyKey: freshKey('purge'), olderThan: { seconds: 0n, nanos: 0 } });
+    const { task } = await client.unary(tasks.get, { taskId });
+    const sound = await client.unary(admin.repair, mend(taskId, RepairKind.REINDEX));
+    expect(sound).toMatchObject({ applied: false, findings: [], task: { taskId, purged: true } });
+    expect(sound.task).toEqual(task);
+    const redact = mend(taskId, RepairKind.REDACT_PAYLOAD, { eventNumber: 1n });
+    expect(await refusal(client.unary(admin.repair, redact))).toMatchObject({
+      reason: 'TASK_NOT_FOUND',
+      metadata: { purged: 'true' },
+    });
+    await tampered('UPDATE tombstones SET tombstone = 5');
+    const given = await client.unary(admin.repair, mend(taskId, RepairKind.ACCEPT_RECORD));
+    expect(given).toMatchObject({ applied: true, findings: [{ taskId, invariant: 'purged.tombstone' }] });
+    expect(given.task).toBeUndefined();
+    expect((await client.unary(admin.verify, {})).findings).toEqual([]);
+    expect(await refusal(client.unary(tasks.get, { taskId }))).toMatchObject({ reason: 'RECORD_DAMAGED' });
   });
 
   it('is of no use where it cannot mend, and says what could', async () => {

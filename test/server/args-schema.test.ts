@@ -23,6 +23,21 @@ describe('a schema', () => {
     ['a list', [], /must be an object/],
     ['a text', 'x', /must be an object/],
     ['a cycle', cyclic(), /is not JSON/],
+    ['a reference that goes in a circle', circle(), /^#\/\$defs\/a → #\/\$defs\/b → #\/\$defs\/a: refers to itself/],
+    ['a reference to itself', { type: 'object', $ref: '#' }, /^# → #: refers to itself/],
+    [
+      'a circle through a branch',
+      object({ x: { anyOf: [{ type: 'string' }, { $ref: '#/properties/x' }] } }),
+      /^#\/properties\/x → #\/properties\/x\/anyOf\/1 → #\/properties\/x: /,
+    ],
+    ['a circle by names', object({ x: { $ref: 'a' } }, named()), /\$defs\/one → #\/\$defs\/two → #\/\$defs\/one: /],
+    ['a circle by a dynamic anchor', { $dynamicAnchor: 'n', not: { $dynamicRef: '#n' } }, /^# → #\/not → #: /],
+    ['a chain of references without an end in sight', chain(5_000), /too deep to be compiled/],
+    [
+      'a long way round',
+      { ...chain(5_000, '#/$defs/d0') },
+      /^#\/\$defs\/d0 → .* → … → #\/\$defs\/d0: refers to itself/,
+    ],
     ['too much', { type: 'object', description: 'x'.repeat(1_048_577) }, /is larger than/],
   ])('with %s is refused at once', (_name, schema, why) => {
     expect(() => compileArgsSchema(schema)).toThrow(why);
@@ -40,10 +55,33 @@ describe('a schema', () => {
     );
     expect(check(schema, { tree: { n: 1, next: { n: null } }, when: 'not checked: a format is a remark' })).toBeNull();
     expect(check(schema, { tree: { next: { n: 'x' } } })).toMatchObject({ pointer: '/tree/next/n' });
+    // A circle that no check comes to is nobody's concern, nor is a text that only looks like a reference.
+    const beside = { $defs: { a: { $ref: '#/$defs/a' } }, properties: { $ref: { const: { $ref: '#' } } } };
+    expect(check({ type: 'object', ...beside }, { $ref: { $ref: '#' } })).toBeNull();
     // Each kind has schemas of its own: the same $id twice is no clash.
     expect(() => compileArgsSchema(schema)).not.toThrow();
   });
 });
+
+function circle(): object {
+  return { type: 'object', $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } };
+}
+
+function named(): object {
+  return {
+    $id: 'https://example.com/kinds/round',
+    $defs: { one: { $id: 'a', $anchor: 'here', $ref: 'b' }, two: { $id: 'b', $ref: 'a#here' } },
+  };
+}
+
+/** Each refers to the next one; the last to what is given. */
+function chain(length: number, last?: string): object {
+  const defs = Array.from({ length }, (_, n) => [
+    `d${n}`,
+    n < length - 1 ? { $ref: `#/$defs/d${n + 1}` } : last === undefined ? {} : { $ref: last },
+  ]);
+  return { type: 'object', $ref: '#/$defs/d0', $defs: Object.fromEntries(defs) as object };
+}
 
 function cyclic(): object {
   const schema: { type: string; self?: unknown } = { type: 'object' };

@@ -165,13 +165,19 @@ describe('action kinds', () => {
     expect(() => loadConfig({ file: fileOf(`action_kinds: ${written}`) })).toThrow(message);
   });
 
-  it('end the start when a schema is none, with the kind and the file named', async () => {
+  it.each([
+    ['is none', '{"type":"object","requird":["url"]}', /.*unknown keyword: "requird"/],
+    [
+      'goes in a circle',
+      '{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}',
+      /#\/\$defs\/a → #\/\$defs\/b → #\/\$defs\/a: refers to itself without going on into the args$/,
+    ],
+  ])('end the start when a schema %s, with the kind and the file named', async (_how, schema, why) => {
     const path = fileOf('action_kinds: [crawl, { name: fetch, args_schema: fetch.json }]');
-    writeFileSync(join(dirname(path), 'fetch.json'), '{"type":"object","requird":["url"]}');
+    writeFileSync(join(dirname(path), 'fetch.json'), schema);
     const started = startServer({ ...loadConfig({ file: path }), logLevel: 'silent' }, { store: openMemoryStore() });
-    await expect(started).rejects.toThrow(
-      /^action_kinds\[1\] fetch: args_schema: fetch.json: .*unknown keyword: "requird"/,
-    );
+    const place = /^action_kinds\[1\] fetch: args_schema: fetch.json: /;
+    await expect(started).rejects.toThrow(new RegExp(`${place.source}${why.source}`));
   });
 });
 

@@ -85,6 +85,33 @@ it('RECORD_DAMAGED for one task; the others go on, and a list still shows it', a
   expect(page.tasks).toMatchObject([{ taskId, status: 0 }]);
 });
 
+const DAMAGED = 'what is stored of a task cannot be trusted';
+
+it('RECORD_DAMAGED says why in the log, once and by the name of the task', async () => {
+  const script: Partial<TaskStore> = {};
+  const lines: unknown[] = [];
+  const none = (): void => undefined;
+  const error = (line: unknown, message?: string): void => void lines.push([line, message]);
+  const log = { debug: none, info: none, warn: none, error, fatal: error };
+  fixture = await startFixture({}, { wrap: (store) => scripted(store, script), log: log as never });
+  const { taskId } = await submitted(fixture.client);
+  await fixture.client.unary(tasks.cancel, { taskId, requestId: freshKey() });
+  const other = (await submitted(fixture.client)).taskId;
+  const damaged = { kind: 'damaged' as const, taskId, order: 1, detail: 'the record is not JSON' };
+  const load = fixture.store.loadTasks.bind(fixture.store);
+  script.loadTasks = (ids) => (ids.includes(taskId) ? Promise.resolve(ids.map(() => damaged)) : load(ids));
+  script.readHistory = () => Promise.reject(new StoreError('damaged', 'the history is not JSON'));
+  for (let time = 0; time < 2; time++) {
+    expect(await refusal(fixture.client.unary(tasks.get, { taskId }))).toMatchObject({ reason: 'RECORD_DAMAGED' });
+    const listed = await refusal(fixture.client.unary(tasks.listEvents, { taskId: other }));
+    expect(listed).toMatchObject({ reason: 'RECORD_DAMAGED' });
+  }
+  expect(lines).toMatchObject([
+    [{ err: { failure: 'damaged', message: `task ${taskId}: the record is not JSON` } }, DAMAGED],
+    [{ err: { failure: 'damaged', message: expect.stringContaining(`task ${other}: `) as string } }, DAMAGED],
+  ]);
+});
+
 it('INTERNAL carries a request id and nothing of the error, which the log has under that id', async () => {
   const script: Partial<TaskStore> = {};
   const lines: object[] = [];

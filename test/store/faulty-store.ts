@@ -3,7 +3,7 @@
 // Faults are queued: each commit takes the next one, and runs clean when there is none.
 
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
-import type { AuditQuery } from '../../src/store/audit-rows.js';
+import type { AuditQuery, KeyName, PermitQuery } from '../../src/store/audit-rows.js';
 import type { StoredPropagation } from '../../src/store/family-rows.js';
 import type { EventScope } from '../../src/store/event-pages.js';
 import type { PurgeableTask } from '../../src/store/purge-rows.js';
@@ -220,6 +220,18 @@ export class FaultyStore implements TaskStore {
 
   auditTasks(query: AuditQuery) {
     return this.read(() => this.inner.auditTasks(query));
+  }
+
+  auditKeys(after: KeyName | null, limit: number) {
+    return this.read(() => this.inner.auditKeys(after, limit));
+  }
+
+  auditSessions(after: string | null, limit: number) {
+    return this.read(() => this.inner.auditSessions(after, limit));
+  }
+
+  auditPermits(query: PermitQuery) {
+    return this.read(() => this.inner.auditPermits(query));
   }
 
   auditHistory(order: number, afterNumber: number, throughNumber: number) {

@@ -54,6 +54,7 @@ const WITHOUT_LINES = [
   'UPDATE permits SET held = 1',
   `UPDATE permits SET name = replace(name, 'serialized', 'capability')`,
 ];
+const WITHOUT_SEALS = ['ALTER TABLE tasks DROP COLUMN seal'];
 const WITHOUT_CHAIN = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
 const WITHOUT_FAMILIES = ['children', 'dependencies', 'family_counts', 'propagations'].map(
   (table) => `DROP TABLE ${table}`,
@@ -144,6 +145,7 @@ describe('opening', () => {
     await store.close();
     tamper(
       path,
+      ...WITHOUT_SEALS,
       ...WITHOUT_PERMITS,
       ...WITHOUT_PURGES,
       ...WITHOUT_CHAIN,
@@ -179,7 +181,7 @@ describe('opening', () => {
     await committed(store, running, claim, one, two, both, gpu);
     const states = await store.permits(null, 9);
     await store.close();
-    tamper(path, ...WITHOUT_LINES, 'PRAGMA user_version = 5');
+    tamper(path, ...WITHOUT_SEALS, ...WITHOUT_LINES, 'PRAGMA user_version = 5');
 
     const again = await openSqliteStore({ path });
     const opened = await again.permits(null, 9);
@@ -202,7 +204,7 @@ describe('opening', () => {
     const task = await committedOne(store, cancelled(await committedOne(store, submitted())));
     const made = await store.incarnation();
     await store.close();
-    tamper(path, ...WITHOUT_PERMITS, ...WITHOUT_PURGES, 'PRAGMA user_version = 3');
+    tamper(path, ...WITHOUT_SEALS, ...WITHOUT_PERMITS, ...WITHOUT_PURGES, 'PRAGMA user_version = 3');
     const again = await openSqliteStore({ path });
     const given = await again.incarnation();
     expect(given).toMatch(/^[0-9a-f]{16}$/);

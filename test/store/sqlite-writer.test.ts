@@ -10,7 +10,18 @@ import { openForWriting } from '../../src/store/sqlite/open-database.js';
 import { settingsOf } from '../../src/store/sqlite/settings.js';
 import { Writer } from '../../src/store/sqlite/writer.js';
 import { temporaryFolder } from '../contract/engines.js';
-import { NOW, type Step, claimed, completed, joined, planOf, sessionRow, submitted } from '../contract/sample-plans.js';
+import {
+  NOW,
+  type Step,
+  cancelled,
+  claimed,
+  completed,
+  joined,
+  planOf,
+  purgeOf,
+  sessionRow,
+  submitted,
+} from '../contract/sample-plans.js';
 
 describe('the writer', () => {
   let db: Database;
@@ -86,9 +97,32 @@ describe('the writer', () => {
     const task = submitted();
     commit(task);
     db.exec('UPDATE tasks SET version = 5');
-    expect(() => commit(claimed(task.record))).toThrow(expect.objectContaining({ failure: 'unavailable' }) as Error);
-    const again = commit(claimed(task.record));
-    expect(again.lost).toEqual([[0, { kind: 'conflict', subject: 'record', id: task.record.admission.taskId }]]);
+    const { lost } = commit(claimed(task.record), submitted({ taskId: 'beside' }));
+    expect(lost).toEqual([[0, { kind: 'conflict', subject: 'record', id: task.record.admission.taskId }]]);
+    expect(count('tasks')).toBe(2);
+  });
+
+  it('never trusts what it remembers to be in the way of what is stored', () => {
+    const task = submitted();
+    const claim = claimed(task.record);
+    commit(task, claim);
+    // As another program would put an older copy of everything back.
+    db.exec('DELETE FROM history WHERE last_number > 1; UPDATE tasks SET version = 1');
+    expect(commit(claim).lost).toEqual([]);
+  });
+
+  it('drops a plan alone that passes its checks and cannot be written', () => {
+    const first = submitted();
+    const purged = cancelled(first.record);
+    commit(first, purged);
+    // What is left of a purge that somebody took back by hand, and only in part.
+    db.exec(`INSERT INTO purging SELECT task_order FROM tasks`);
+    const { lost } = commit(submitted(), { ...purged, plan: purgeOf(purged.record) }, submitted());
+    expect(lost).toEqual([[1, { kind: 'damaged', detail: expect.stringMatching(/UNIQUE.*purging/) as string }]]);
+    expect([count('tasks'), count('history'), count('tombstones')]).toEqual([3, 4, 0]);
+    db.exec('DELETE FROM purging');
+    expect(commit({ ...purged, plan: purgeOf(purged.record) }).lost).toEqual([]);
+    expect(count('tombstones')).toBe(1);
   });
 
   it('finds out about tasks that it no longer remembers', () => {

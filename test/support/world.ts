@@ -159,8 +159,8 @@ export class World {
   async assertHistories(taskIds: readonly string[]): Promise<void> {
     const moment = { now: this.clock.nowMs(), quietSince: this.clock.nowMs() };
     for (const taskId of taskIds) {
-      const [task] = (await this.real.auditTasks({ taskIds: [taskId], after: 0, limit: 1 })).tasks;
-      if (task === null || task === undefined) throw new Error(`there is no ${taskId}`);
+      const [task] = (await this.real.auditTasks({ taskIds: [taskId], after: 0, limit: 1 })).entries;
+      if (task?.kind !== 'task') throw new Error(`there is no ${taskId}`);
       const { findings } = await auditTask(task, this.real.auditHistory.bind(this.real), moment);
       const lasting = findings.filter(({ invariant: name }) => invariant(name).passes !== true);
       if (lasting.length > 0) throw new Error(`${taskId}: ${JSON.stringify(lasting)}`);

@@ -139,8 +139,45 @@ it('leaves no timer behind, and nothing is purged after its stop', async () => {
   const { world, purging } = await open();
   const taskId = await ended(world, 'k', keep(0));
   const armed = world.clock.armedTimers;
-  purging.stop();
+  void purging.stop();
   expect(world.clock.armedTimers).toBe(armed - 1);
   await world.clock.advance(HOUR_MS);
   expect(await kindOf(world, taskId)).toBe('task');
+});
+
+it('a stop is over when the step in hand is, and nothing is begun after it', async () => {
+  const { world, purging, errors } = await open();
+  const ids = [await ended(world, 'a', keep(0)), await ended(world, 'b', keep(0))];
+  const committing = world.probe.hold();
+  void world.clock.advance(MIN_KEPT_MS + PURGE_PERIOD_MS);
+  await committing;
+  let over = false;
+  const stopped = purging.stop().then(() => (over = true));
+  await world.settle();
+  expect(over).toBe(false);
+  world.probe.release();
+  await stopped;
+  expect(await Promise.all(ids.map((taskId) => kindOf(world, taskId)))).toEqual(['purged', 'purged']);
+  const calls = [...world.probe.calls];
+  await world.clock.advance(10 * PURGE_PERIOD_MS);
+  expect([...world.probe.calls]).toEqual(calls);
+  expect(errors).toEqual([]);
+});
+
+it('a task that cannot be purged for what is stored of it is put off, and the scan of the others is not', async () => {
+  const { world, errors } = await open();
+  const bad = await ended(world, 'bad', keep(0));
+  const good = await ended(world, 'good', keep(0));
+  let tried = 0;
+  world.probe.overrule = (plan) => {
+    if (plan.purge?.taskId !== bad) return null;
+    tried += 1;
+    return { kind: 'damaged', detail: 'told to be' };
+  };
+  await world.clock.advance(MIN_KEPT_MS + PURGE_PERIOD_MS);
+  expect([tried, await kindOf(world, good)]).toEqual([1, 'purged']);
+  await world.clock.advance(KEPT_PERIOD_MS - 2 * PURGE_PERIOD_MS);
+  expect(tried).toBe(1);
+  await world.clock.advance(3 * PURGE_PERIOD_MS);
+  expect([tried, errors]).toEqual([2, []]);
 });

@@ -14,6 +14,8 @@ const MAX_NAMED_TASKS = 1_000;
 /** A page may hold long histories, and what is suspicious is looked at again after a while. */
 const PAGE_EXTRA_MS = 105_000;
 
+const COUNTED = ['tasks', 'events', 'links', 'tombstones', 'keys', 'sessions', 'permits'] as const;
+
 interface VerifyOptions {
   readonly pageSize: number;
 }
@@ -31,7 +33,7 @@ export function addVerify(program: Command, host: CommandHost): void {
     .option('--page-size <n>', 'tasks per call', integerBetween(1, 1_000), 200);
   onConnection<VerifyOptions>(command, host, async (connection, options, taskIds) => {
     const { terminal } = host;
-    const sums = { tasks: 0n, events: 0n, links: 0n, findings: 0 };
+    const sums = { tasks: 0n, events: 0n, links: 0n, tombstones: 0n, keys: 0n, sessions: 0n, permits: 0n, findings: 0 };
     for await (const page of pagesOf(connection, taskIds, options.pageSize)) {
       const { findings } = page;
       if (options.json) for (const finding of findings) terminal.line(messageJson(FindingSchema, finding));
@@ -40,9 +42,7 @@ export function addVerify(program: Command, host: CommandHost): void {
         if (sums.findings === 0) terminal.line(title);
         for (const row of rows) terminal.line(row);
       }
-      sums.tasks += page.tasks;
-      sums.events += page.events;
-      sums.links += page.links;
+      for (const name of COUNTED) sums[name] += page[name];
       sums.findings += findings.length;
       if (terminal.live && !options.json) terminal.redraw(sumLine(sums));
     }
@@ -71,7 +71,9 @@ async function* pagesOf(
   } while (from < taskIds.length);
 }
 
-function sumLine(sums: { tasks: bigint; events: bigint; links: bigint; findings: number }): string {
-  const { tasks, events, links, findings } = sums;
-  return `${tasks} tasks, ${events} events, ${links} links checked; ${findings === 0 ? 'nothing' : findings} found`;
+function sumLine(sums: Record<(typeof COUNTED)[number], bigint> & { findings: number }): string {
+  const { findings } = sums;
+  // What there is none of is not worth a word, but for the tasks themselves.
+  const counted = COUNTED.filter((name, index) => index < 3 || sums[name] > 0n).map((name) => `${sums[name]} ${name}`);
+  return `${counted.join(', ')} checked; ${findings === 0 ? 'nothing' : findings} found`;
 }

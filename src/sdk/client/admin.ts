@@ -17,7 +17,7 @@ import { type RepairWord, repairWords } from './words.js';
 
 /** Something that must not be; docs/operations/verify.md has the invariants. */
 export interface Finding {
-  /** Empty where the store has lost the name. */
+  /** Empty where it is about no task that has a name; the detail says what. */
   readonly taskId: string;
   readonly invariant: string;
   readonly detail: string;
@@ -26,7 +26,7 @@ export interface Finding {
 }
 
 export interface VerifyOptions extends CallSettings {
-  /** These only, at most 1,000. Default: every task of the store. */
+  /** These only, at most 1,000. Default: the whole store. */
   readonly taskIds?: readonly string[];
   /** Tasks per call, 1 … 1,000. Default 200. */
   readonly pageSize?: number;
@@ -36,6 +36,12 @@ export interface VerifiedPage {
   readonly tasks: number;
   readonly events: number;
   readonly links: number;
+  /** Purged tasks of which the rest was looked at. */
+  readonly tombstones: number;
+  /** Idempotency keys, sessions and permits; only of a whole store. */
+  readonly keys: number;
+  readonly sessions: number;
+  readonly permits: number;
   readonly findings: readonly Finding[];
 }
 
@@ -55,7 +61,7 @@ export interface Repaired {
   readonly applied: boolean;
   readonly replayed: boolean;
   readonly findings: readonly Finding[];
-  /** Undefined while it is damaged. */
+  /** Undefined while it is damaged; a stub of one that was purged. */
   readonly task: Task | undefined;
 }
 
@@ -74,11 +80,15 @@ export class AdminClient {
     do {
       const request = create(VerifyRequestSchema, { taskIds: [...taskIds], pageSize, pageToken });
       const page = await this.run((call) => this.rpc.unary(AdminService.method.verify, request, call), options);
-      const { tasks, events, links, findings } = page;
+      const { tasks, events, links, tombstones, keys, sessions, permits, findings } = page;
       yield {
         tasks: Number(tasks),
         events: Number(events),
         links: Number(links),
+        tombstones: Number(tombstones),
+        keys: Number(keys),
+        sessions: Number(sessions),
+        permits: Number(permits),
         findings: findings.map(readFinding),
       };
       pageToken = page.nextPageToken;

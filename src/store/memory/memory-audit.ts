@@ -5,15 +5,24 @@
 import { createHash } from 'node:crypto';
 import { applicationHash } from '../../kernel/admission/application-hash.js';
 import type { Admission } from '../../kernel/record.js';
+import { isTerminal } from '../../kernel/status.js';
 import { encodeAdmission } from '../admission-codec.js';
 import {
   type AuditPage,
   type AuditQuery,
+  type Audited,
   type AuditedCommit,
+  type AuditedFamily,
+  type AuditedKeys,
+  type AuditedPermits,
+  type AuditedSessions,
   type AuditedTask,
   type HistoryStretch,
+  type KeyName,
   MAX_BYTES_PER_AUDIT,
+  MAX_CHILDREN_LOOKED_AT,
   MAX_HISTORY_PER_STRETCH,
+  type PermitQuery,
 } from '../audit-rows.js';
 import { decoded } from '../decode-guards.js';
 import type { HistoryChain } from '../history-chain.js';
@@ -27,18 +36,52 @@ export class MemoryAudit {
     private readonly chain: HistoryChain,
   ) {}
 
-  tasks({ taskIds, after, limit }: AuditQuery): AuditPage {
-    const wanted = taskIds?.map((taskId) => this.tables.tasks.get(taskId) ?? null) ?? this.tables.byOrder;
-    const tasks: (AuditedTask | null)[] = [];
+  entries({ taskIds, after, limit }: AuditQuery): AuditPage {
+    const { tables } = this;
+    const count = taskIds?.length ?? tables.byOrder.length;
+    const entries: (Audited | null)[] = [];
     let at = after;
-    for (let bytes = 0; at < wanted.length && tasks.length < limit && bytes < MAX_BYTES_PER_AUDIT; at++) {
-      const entry = wanted[at] ?? null;
-      // A purged task leaves its place empty.
-      if (entry === null && taskIds === null) continue;
-      tasks.push(entry === null ? null : this.task(entry));
+    for (let bytes = 0; at < count && entries.length < limit && bytes < MAX_BYTES_PER_AUDIT; at++) {
+      const taskId = taskIds === null ? tables.idAt(at + 1) : (taskIds[at] ?? null);
+      const entry = taskId === null ? undefined : tables.tasks.get(taskId);
+      entries.push(entry === undefined ? this.tombstone(taskId) : this.task(entry));
       for (const [, , text] of entry?.rows ?? []) bytes += text.length;
     }
-    return { tasks, next: at < wanted.length ? at : null };
+    return { entries, next: at < count ? at : null };
+  }
+
+  keys(after: KeyName | null, limit: number): AuditedKeys {
+    const { tables } = this;
+    const names = tables.keyNames().filter((name) => after === null || compareKeys(name, after) > 0);
+    const page = names.toSorted(compareKeys).slice(0, limit);
+    const keys = page.map(({ namespace, idempotencyKey }) => {
+      const holder = tables.holderOfKey(namespace, idempotencyKey) ?? '';
+      const order = tables.tasks.get(holder)?.order ?? tables.purged.get(holder)?.order ?? 0;
+      return { order, leads: order === 0 ? ('nowhere' as const) : ('own' as const) };
+    });
+    return { keys, next: page.length < names.length ? (page[page.length - 1] ?? null) : null };
+  }
+
+  sessions(after: string | null, limit: number): AuditedSessions {
+    const rows = [...this.tables.sessions.values()].filter(({ sessionId }) => after === null || sessionId > after);
+    const page = rows.sort((left, right) => (left.sessionId < right.sessionId ? -1 : 1)).slice(0, limit);
+    const sessions = page.map(({ sessionId, state, expiresAt, ttlMs }) => ({
+      sessionId,
+      standing: { state, expiresAt, ttlMs },
+    }));
+    return { sessions, next: page.length < rows.length ? (page[page.length - 1]?.sessionId ?? null) : null };
+  }
+
+  permits({ names, after, limit }: PermitQuery): AuditedPermits {
+    const { permits, byOrder } = this.tables;
+    const all = permits.states(after, Number.MAX_SAFE_INTEGER);
+    const asked = names === null ? all : all.filter(({ name }) => names.includes(name));
+    const page = asked.slice(0, limit).map(({ name, running, settled }) => {
+      const order = permits.tasksOf(name, 1)[0] ?? 0;
+      const found = permits.holdersOf(name).length;
+      return { name, running, found, linesAgree: true, settled, taskId: byOrder[order - 1]?.taskId ?? null };
+    });
+    return { permits: page, next: page.length < asked.length ? (page[page.length - 1]?.name ?? null) : null };
   }
 
   history(order: number, afterNumber: number, throughNumber: number): HistoryStretch {
@@ -46,35 +89,77 @@ export class MemoryAudit {
     return entry === undefined ? { commits: [], more: false } : this.stretch(entry, afterNumber, throughNumber);
   }
 
+  private tombstone(taskId: string | null): Audited | null {
+    const { tables } = this;
+    const purged = taskId === null ? undefined : tables.purged.get(taskId);
+    if (purged === undefined) return null;
+    const { order, tombstone, firstSequence } = purged;
+    const isGivenUp = tables.givenUp.has(purged.taskId);
+    const { namespace, idempotencyKey } = tombstone;
+    const leads = tables.holderOfKey(namespace, idempotencyKey) === purged.taskId;
+    return {
+      kind: 'purged',
+      order,
+      taskId: purged.taskId,
+      tombstone: isGivenUp ? { ok: false, detail: 'tombstone was lost, and given up' } : { ok: true, value: tombstone },
+      isGivenUp,
+      firstSequence,
+      keyOrder: leads && !isGivenUp ? order : null,
+      awaitsSweep: false,
+      left: [],
+      horizon: tables.horizon,
+      fingerprint: tables.tombstoneFingerprint(purged),
+    };
+  }
+
   private task(entry: TaskEntry): AuditedTask {
     const { taskId, order, record, index, routeKey, rows } = entry;
     const { admission, lease } = record;
     const { tables } = this;
-    const link = admission.policy.parent;
-    const parent = link === null ? undefined : tables.tasks.get(link.taskId);
     const session = lease === null ? null : (tables.sessions.get(lease.sessionId) ?? null);
     return {
+      kind: 'task',
       order,
       taskId,
+      hasTombstone: false,
+      awaitsSweep: false,
       admission: { ok: true, value: admission },
       argsHold: applicationHash(admission.application) === admission.applicationHash,
       record: { ok: true, value: record },
+      seal: 'holds',
       version: record.lastEvent,
       routeKey,
-      waitsForPermit: tables.permits.rowsOf(order).some(({ state }) => state === 'waiting'),
+      permits: tables.permits.rowsOf(order).toSorted((left, right) => (left.name < right.name ? -1 : 1)),
       index,
       lastNumber: rows[rows.length - 1]?.[1] ?? null,
       keyOrder: keyOrderOf(tables, admission),
       session: session && { state: session.state, expiresAt: session.expiresAt, ttlMs: session.ttlMs },
-      family: {
-        counts: tables.family.counts(taskId),
-        found: tables.family.found(taskId),
-        livesAsChild: link === null ? null : tables.family.childLives(link.taskId, taskId),
-        parent: parent?.record ?? null,
-        parentPropagates: parent !== undefined && tables.family.propagates(parent.taskId),
-      },
+      family: this.familyOf(entry),
       history: this.stretch(entry, 0, Number.MAX_SAFE_INTEGER),
       fingerprint: fingerprintOf(entry),
+    };
+  }
+
+  private familyOf({ taskId, record }: TaskEntry): AuditedFamily {
+    const { family, tasks, purged } = this.tables;
+    const link = record.admission.policy.parent;
+    const parent = link === null ? null : (tasks.get(link.taskId)?.record ?? null);
+    const live = link === null ? null : family.childLives(link.taskId, taskId);
+    const asked = record.cancellation !== null && !isTerminal(record.status);
+    const firstChildren = family.liveChildrenOf(taskId).slice(0, MAX_CHILDREN_LOOKED_AT);
+    return {
+      counts: family.counts(taskId),
+      found: family.found(taskId),
+      asChild: live === null ? [] : [{ isNamed: true, live }],
+      parent,
+      parentPropagates: parent !== null && family.propagationOf(link?.taskId ?? '', parent.generation) !== null,
+      hasUnaskedChild: asked && firstChildren.some((childId) => tasks.get(childId)?.record.cancellation === null),
+      propagations: family.propagationsOf(taskId),
+      awaited: family.awaitedGenerations(taskId),
+      edges: family.edgesOf(taskId).map((edge) => ({
+        ...edge,
+        upstream: tasks.has(edge.upstreamId) ? 'task' : purged.has(edge.upstreamId) ? 'purged' : 'nowhere',
+      })),
     };
   }
 
@@ -88,7 +173,8 @@ export class MemoryAudit {
       const admission = previous === null ? encodeAdmission(record.admission) : null;
       const holds = link !== null && this.chain.holds(link, { taskId, lastNumber, previous, admission }, text);
       const events = decoded(() => decodeEvents(text, lastNumber));
-      commits.push({ firstSequence, lastNumber, events, link, chain: holds ? 'holds' : 'broken' });
+      // No two commits can lie upon each other here: the log is one list.
+      commits.push({ firstSequence, lastNumber, events, link, chain: holds ? 'holds' : 'broken', nextSequence: null });
       size += text.length;
     }
     return { commits, more: false };
@@ -103,4 +189,10 @@ export function fingerprintOf({ record, rows }: TaskEntry): string {
 function keyOrderOf(tables: MemoryTables, { namespace, idempotencyKey }: Admission): number | null {
   const holder = tables.holderOfKey(namespace, idempotencyKey);
   return holder === null ? null : (tables.tasks.get(holder)?.order ?? null);
+}
+
+/** As the other stores order them: byte by byte. */
+function compareKeys(left: KeyName, right: KeyName): number {
+  const byNamespace = Buffer.compare(Buffer.from(left.namespace), Buffer.from(right.namespace));
+  return byNamespace || Buffer.compare(Buffer.from(left.idempotencyKey), Buffer.from(right.idempotencyKey));
 }

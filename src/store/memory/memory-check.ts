@@ -99,9 +99,14 @@ function sessions(tables: MemoryTables, plan: CommitPlan): Lost | null {
 }
 
 function repairs(tables: MemoryTables, plan: CommitPlan): Lost | null {
-  const lost = plan.repairs?.find(({ taskId, fingerprint }) => {
+  const lostRecord = plan.repairs?.find(({ taskId, fingerprint }) => {
     const task = tables.tasks.get(taskId);
     return task === undefined || fingerprintOf(task) !== fingerprint;
   });
+  const lostTombstone = plan.tombstones?.find(({ taskId, fingerprint }) => {
+    const purged = tables.purged.get(taskId);
+    return purged === undefined || tables.tombstoneFingerprint(purged) !== fingerprint;
+  });
+  const lost = lostRecord ?? lostTombstone;
   return lost === undefined ? null : { kind: 'conflict', subject: 'record', id: lost.taskId };
 }

@@ -45,8 +45,30 @@ export class MemoryFamily implements FamilyView {
     this.recount(parentId);
   }
 
-  propagates(taskId: string): boolean {
-    return [...this.propagations.values()].some((row) => row.taskId === taskId);
+  propagationsOf(taskId: string): readonly Propagation[] {
+    const rows = [...this.propagations.values()].filter((row) => row.taskId === taskId);
+    return rows.sort((left, right) => left.generation - right.generation);
+  }
+
+  liveChildrenOf(parentId: string): readonly string[] {
+    return [...(this.children.get(parentId) ?? [])].flatMap(([childId, live]) => (live ? [childId] : []));
+  }
+
+  awaitedGenerations(taskId: string): readonly number[] {
+    const keys = [...this.edges.keys()].filter((key) => isGenerationOf(key, taskId));
+    return keys.map(generationOf).sort((left, right) => left - right);
+  }
+
+  edgesOf(waiterId: string): readonly {
+    readonly upstreamId: string;
+    readonly generation: number;
+    readonly condition: DependencyCondition | null;
+  }[] {
+    return [...(this.waits.get(waiterId) ?? [])].map((key) => ({
+      upstreamId: key.slice(0, key.lastIndexOf('~')),
+      generation: generationOf(key),
+      condition: this.edges.get(key)?.get(waiterId) ?? null,
+    }));
   }
 
   propagationOf(taskId: string, generation: number): number | null {
@@ -143,4 +165,8 @@ function isGenerationOf(key: string, taskId: string): boolean {
 
 function generationKey(taskId: string, generation: number): string {
   return `${taskId}~${String(generation)}`;
+}
+
+function generationOf(key: string): number {
+  return Number(key.slice(key.lastIndexOf('~') + 1));
 }

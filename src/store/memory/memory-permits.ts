@@ -133,6 +133,22 @@ export class MemoryPermits implements PermitTables {
       .slice(0, limit);
   }
 
+  recount(name: string): void {
+    const permit = this.permits.get(name);
+    if (permit === undefined) return;
+    permit.running = this.places(name, 'running').length;
+    permit.lines.clear();
+    for (const { state, route } of permit.rows.values()) {
+      if (state === 'passed') this.addToLine(name, route, { passed: 1, waiting: 0 });
+      if (state === 'waiting') this.addToLine(name, route, { passed: 0, waiting: 1 });
+    }
+  }
+
+  /** A row here is always of a permit that there is. */
+  dropOrphans(): void {
+    return;
+  }
+
   forgetUnused(name: string): void {
     if (this.permits.get(name)?.rows.size === 0) this.permits.delete(name);
   }

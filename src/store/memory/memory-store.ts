@@ -4,7 +4,16 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { CommitBatch, CommitPlan, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
-import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
+import type {
+  AuditPage,
+  AuditQuery,
+  AuditedKeys,
+  AuditedPermits,
+  AuditedSessions,
+  HistoryStretch,
+  KeyName,
+  PermitQuery,
+} from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { HistoryChain } from '../history-chain.js';
 import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
@@ -34,9 +43,9 @@ import {
 import { deepFreeze } from '../../lib/deep-freeze.js';
 import { MemoryAudit } from './memory-audit.js';
 import { checkPlan } from './memory-check.js';
-import { admissionWithoutArgs, readScope } from './memory-events.js';
-import { matches } from './memory-list.js';
-import { MemoryTables, type TaskEntry } from './memory-tables.js';
+import { readScope } from './memory-events.js';
+import { matches, purgedOf, taskOf, withoutArgs } from './memory-list.js';
+import { MemoryTables } from './memory-tables.js';
 
 /** `chainKey`: of the hash chains; null for links without one. */
 export function openMemoryStore(chainKey: Uint8Array | null = null): TaskStore {
@@ -82,6 +91,7 @@ class MemoryStore implements TaskStore {
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
     if (plan.purge !== undefined) tables.purge(plan.purge);
     for (const operation of plan.operations ?? []) tables.keepOperation(operation);
+    for (const repair of plan.tombstones ?? []) tables.repairTombstone(repair);
     return {
       kind: 'committed',
       firstSequences: written.map(({ firstSequence }) => firstSequence),
@@ -112,7 +122,7 @@ class MemoryStore implements TaskStore {
     this.assertOpen();
     return taskIds.map((taskId) => {
       const entry = this.tables.tasks.get(taskId);
-      return entry === undefined ? (this.tables.purged.get(taskId) ?? null) : taskOf(entry);
+      return entry === undefined ? purgedOf(this.tables, taskId) : taskOf(entry);
     });
   }
 
@@ -324,12 +334,27 @@ class MemoryStore implements TaskStore {
 
   async auditTasks(query: AuditQuery): Promise<AuditPage> {
     this.assertOpen();
-    return this.audit.tasks(query);
+    return this.audit.entries(query);
   }
 
   async auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch> {
     this.assertOpen();
     return this.audit.history(order, afterNumber, throughNumber);
+  }
+
+  async auditKeys(after: KeyName | null, limit: number): Promise<AuditedKeys> {
+    this.assertOpen();
+    return this.audit.keys(after, limit);
+  }
+
+  async auditSessions(after: string | null, limit: number): Promise<AuditedSessions> {
+    this.assertOpen();
+    return this.audit.sessions(after, limit);
+  }
+
+  async auditPermits(query: PermitQuery): Promise<AuditedPermits> {
+    this.assertOpen();
+    return this.audit.permits(query);
   }
 
   async permits(after: string | null, limit: number): Promise<readonly PermitState[]> {
@@ -375,14 +400,6 @@ class MemoryStore implements TaskStore {
   private assertOpen(): void {
     if (this.closed) throw new StoreError('fatal', 'the store is closed');
   }
-}
-
-function taskOf({ taskId, order, record }: TaskEntry): StoredTask {
-  return { kind: 'task', taskId, order, record };
-}
-
-function withoutArgs({ taskId, order, record }: TaskEntry): StoredTask {
-  return { kind: 'task', taskId, order, record: { ...record, admission: admissionWithoutArgs(record.admission) } };
 }
 
 function comesAfter(position: ReadyPosition, after: ReadyPosition): boolean {

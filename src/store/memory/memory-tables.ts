@@ -2,6 +2,7 @@
  * The tables of the memory store: the same facts as the SQL adapters keep, as maps of frozen values. Nothing here is
  * judged and nothing is durable.
  */
+import { createHash } from 'node:crypto';
 import type { TaskEvent } from '../../kernel/event.js';
 import type { Admission, TaskRecord } from '../../kernel/record.js';
 import { isTerminal } from '../../kernel/status.js';
@@ -15,10 +16,11 @@ import {
   type SessionRow,
 } from '../commit-plan.js';
 import { encodeAdmission } from '../admission-codec.js';
+import type { KeyName } from '../audit-rows.js';
 import type { HistoryChain, Link } from '../history-chain.js';
 import { encodeEvents, payloadPlaces } from '../history-codec.js';
 import { withoutPayloads } from '../history-row.js';
-import type { OperationEntry, OperationWrite, PurgeWrite } from '../purge-rows.js';
+import type { OperationEntry, OperationWrite, PurgeWrite, TombstoneRepair } from '../purge-rows.js';
 import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from '../../lib/deep-freeze.js';
@@ -49,6 +51,8 @@ export interface Written {
 export class MemoryTables {
   readonly tasks = new Map<string, TaskEntry>();
   readonly purged = new Map<string, PurgedTask>();
+  /** Of those purged, whose tombstones were given up. */
+  readonly givenUp = new Set<string>();
   /** In admission order; a purged task leaves its place empty. */
   readonly byOrder: (TaskEntry | undefined)[] = [];
   /** Event n stands at n; those of purged tasks are gone. */
@@ -71,12 +75,25 @@ export class MemoryTables {
   );
   private readonly keys = new Map<string, string>();
   private readonly routeNumbers = new Map<string, number>();
+  private readonly purgedAt = new Map<number, string>();
 
   constructor(private readonly chain: HistoryChain) {}
 
   /** The id of the task that has it, if only of a purged one. */
   holderOfKey(namespace: string, idempotencyKey: string): string | null {
     return this.keys.get(`${namespace}\n${idempotencyKey}`) ?? null;
+  }
+
+  keyNames(): readonly KeyName[] {
+    return [...this.keys.keys()].map((key) => {
+      const [namespace = '', idempotencyKey = ''] = key.split('\n');
+      return { namespace, idempotencyKey };
+    });
+  }
+
+  /** Of a task or of one that was purged. */
+  idAt(order: number): string | null {
+    return this.byOrder[order - 1]?.taskId ?? this.purgedAt.get(order) ?? null;
   }
 
   write(write: RecordWrite): Written {
@@ -154,11 +171,25 @@ export class MemoryTables {
     this.horizon = Math.max(this.horizon, ...sequences.slice(-1));
     const firstSequence = sequences[0] ?? 0;
     this.purged.set(taskId, deepFreeze({ kind: 'purged', taskId, order, tombstone, firstSequence }));
+    this.purgedAt.set(order, taskId);
     for (const sequence of sequences) this.log[sequence] = undefined;
     this.unindex(entry);
     this.byOrder[order - 1] = undefined;
     this.tasks.delete(taskId);
     this.family.forget(taskId);
+  }
+
+  tombstoneFingerprint({ order, taskId, tombstone }: PurgedTask): string {
+    const seen = JSON.stringify([order, tombstone, this.givenUp.has(taskId)]);
+    return createHash('sha256').update(seen).digest('hex');
+  }
+
+  /** What else is left of a purged task is nothing, here. */
+  repairTombstone({ taskId, giveUpAt, key, horizon }: TombstoneRepair): void {
+    if (giveUpAt !== null) this.givenUp.add(taskId);
+    const name = key === null ? null : `${key.namespace}\n${key.idempotencyKey}`;
+    if (name !== null && !this.keys.has(name)) this.keys.set(name, taskId);
+    this.horizon = Math.max(this.horizon, Math.min(horizon, this.log.length - 1));
   }
 
   keepOperation({ entry, forgetBefore }: OperationWrite): void {

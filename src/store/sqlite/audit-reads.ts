@@ -3,38 +3,33 @@
  * one moment. What needs payloads or the chain key is found out here, and args never leave. A transaction is as short
  * as a page is small: it keeps the log from being cut back.
  */
-import type { Database, Statement } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import { createHash } from 'node:crypto';
 import { applicationHash } from '../../kernel/admission/application-hash.js';
-import type { Admission } from '../../kernel/record.js';
 import { decodeAdmission, withoutArgs } from '../admission-codec.js';
-import { type AuditQuery, MAX_BYTES_PER_AUDIT, MAX_HISTORY_PER_STRETCH } from '../audit-rows.js';
-import { PERMIT_STATE_CODES } from '../code-tables.js';
+import { type AuditQuery, type Leftover, MAX_BYTES_PER_AUDIT, MAX_HISTORY_PER_STRETCH } from '../audit-rows.js';
 import { decoded } from '../decode-guards.js';
 import type { HistoryChain } from '../history-chain.js';
 import { decodeRecord } from '../record-codec.js';
-import type { HistoryRow, TaskRow } from '../stored-row.js';
-import { HISTORY, LAST_NUMBER } from './task-columns.js';
+import type { HistoryRow } from '../stored-row.js';
+import { decodeTombstone } from '../tombstone-codec.js';
+import { AuditFamily, type FamilyRow } from './audit-family.js';
+import {
+  type AuditStatements,
+  type PermitColumns,
+  type SessionColumns,
+  type TaskColumns,
+  type TombstoneColumns,
+  auditStatements,
+} from './audit-statements.js';
 
 type Order = number;
-
-/** Task id, version, route, ready order, next due, lease session, record, purge time. */
-type Columns = readonly [
-  string,
-  number,
-  string | null,
-  number | null,
-  number | null,
-  string | null,
-  string,
-  number | null,
-];
-/** State, expiry, TTL. */
-type SessionColumns = readonly [number, number, number];
 
 export interface ChainedRow {
   readonly row: HistoryRow;
   readonly chain: 'holds' | 'broken' | 'unlinked';
+  /** Where the next commit of any task begins; null behind the last. */
+  readonly nextSequence: number | null;
 }
 
 export interface HistoryRows {
@@ -42,34 +37,50 @@ export interface HistoryRows {
   readonly more: boolean;
 }
 
-export interface AuditRow {
+export type AuditRow = AuditTaskRow | AuditTombstoneRow | AuditRemainsRow;
+
+export interface AuditTaskRow {
+  readonly kind: 'task';
   readonly order: Order;
-  readonly columns: Columns | null;
+  readonly columns: TaskColumns;
+  readonly hasTombstone: boolean;
+  readonly awaitsSweep: boolean;
   /** Without args. */
   readonly admission: string | null;
   readonly argsHold: boolean;
-  readonly waitsForPermit: boolean;
+  readonly permits: readonly PermitColumns[];
   readonly lastNumber: number | null;
   readonly keyOrder: Order | null;
   readonly session: SessionColumns | null;
-  /** Live children and open dependencies, as counted. */
-  readonly counts: readonly [number, number];
-  /** The same, as there are. */
-  readonly found: readonly [number, number];
-  readonly childLive: number | null;
-  readonly parent: TaskRow | null;
-  readonly parentPropagates: boolean;
+  readonly family: FamilyRow;
   readonly history: HistoryRows;
   readonly fingerprint: string;
 }
 
+export interface AuditTombstoneRow {
+  readonly kind: 'purged';
+  readonly order: Order;
+  readonly columns: TombstoneColumns;
+  readonly keyOrder: Order | null;
+  readonly left: readonly Leftover[];
+  readonly horizon: number;
+  readonly fingerprint: string;
+}
+
+interface AuditRemainsRow {
+  readonly kind: 'remains';
+  readonly order: Order;
+  readonly left: readonly Leftover[];
+}
+
 export interface AuditRows {
-  readonly tasks: readonly (AuditRow | null)[];
+  readonly entries: readonly (AuditRow | null)[];
   readonly next: number | null;
 }
 
 export class AuditReads {
-  private readonly statements: ReturnType<typeof auditStatements>;
+  private readonly statements: AuditStatements;
+  private readonly families: AuditFamily;
   private readonly inSnapshot: (query: AuditQuery) => AuditRows;
 
   constructor(
@@ -79,6 +90,7 @@ export class AuditReads {
     private readonly chainFrom: number,
   ) {
     this.statements = auditStatements(db);
+    this.families = new AuditFamily(db);
     this.inSnapshot = db.transaction((query: AuditQuery) => this.page(query));
   }
 
@@ -94,77 +106,87 @@ export class AuditReads {
   }
 
   private page({ taskIds, after, limit }: AuditQuery): AuditRows {
-    const tasks: (AuditRow | null)[] = [];
+    const entries: (AuditRow | null)[] = [];
     let bytes = 0;
     if (taskIds !== null) {
       let at = after;
-      for (; at < taskIds.length && tasks.length < limit && bytes < MAX_BYTES_PER_AUDIT; at++) {
-        const order = this.statements.orderOf.get(taskIds[at] ?? '');
-        const row = order === undefined ? null : this.task(order);
-        tasks.push(row);
+      for (; at < taskIds.length && entries.length < limit && bytes < MAX_BYTES_PER_AUDIT; at++) {
+        const taskId = taskIds[at] ?? '';
+        const order = this.statements.orderOf.get(taskId) ?? this.statements.purgedOrder.get(taskId);
+        const row = order === undefined ? null : this.entry(order);
+        entries.push(row);
         bytes += row === null ? 0 : weightOf(row);
       }
-      return { tasks, next: at < taskIds.length ? at : null };
+      return { entries, next: at < taskIds.length ? at : null };
     }
-    let order = this.statements.nextOrder.get({ after });
-    while (order !== undefined && order !== null && tasks.length < limit && bytes < MAX_BYTES_PER_AUDIT) {
-      const row = this.task(order);
-      tasks.push(row);
+    let order = this.nextOrder(after);
+    while (order !== null && entries.length < limit && bytes < MAX_BYTES_PER_AUDIT) {
+      const row = this.entry(order);
+      entries.push(row);
       bytes += weightOf(row);
-      order = this.statements.nextOrder.get({ after: order });
+      order = this.nextOrder(order);
     }
-    return { tasks, next: order === undefined || order === null ? null : (tasks.at(-1)?.order ?? null) };
+    return { entries, next: order === null ? null : (entries[entries.length - 1]?.order ?? null) };
   }
 
-  private task(order: Order): AuditRow {
+  /** The next place at which anything is kept, whatever it is. */
+  private nextOrder(after: Order): Order | null {
+    return this.statements.nextOrder.get({ after }) ?? null;
+  }
+
+  private entry(order: Order): AuditRow {
     const { statements } = this;
-    const columns = statements.columns.get(order) ?? null;
-    const taskId = columns?.[0] ?? null;
+    const columns = statements.columns.get(order);
+    if (columns !== undefined) return this.task(order, columns);
+    const left = statements.leftovers.flatMap(({ name, anyOf }) => (anyOf.get(order) === undefined ? [] : [name]));
+    const tombstone = statements.tombstone.get(order);
+    return tombstone === undefined
+      ? { kind: 'remains', order, left }
+      : {
+          kind: 'purged',
+          order,
+          columns: tombstone,
+          keyOrder: this.keyOfTombstone(tombstone),
+          left,
+          horizon: Number(statements.horizon.get() ?? 0),
+          fingerprint: tombstoneFingerprint(order, tombstone[0], tombstone[3]),
+        };
+  }
+
+  private keyOfTombstone([taskId, , , stored]: TombstoneColumns): Order | null {
+    const tombstone = decoded(() => decodeTombstone(taskId, stored));
+    if (!tombstone.ok) return null;
+    const { namespace, idempotencyKey } = tombstone.value;
+    return this.statements.keyOrder.get(namespace, idempotencyKey) ?? null;
+  }
+
+  private task(order: Order, columns: TaskColumns): AuditTaskRow {
+    const { statements } = this;
+    const [taskId, version, , , , , storedRecord] = columns;
     const stored = statements.admission.get(order) ?? null;
-    const admission = decoded(() => decodeAdmission(taskId ?? '', stored ?? ''));
+    const admission = decoded(() => decodeAdmission(taskId, stored ?? ''));
     const known = admission.ok ? admission.value : null;
+    const read = known === null ? null : decoded(() => decodeRecord(storedRecord, known));
+    const record = read?.ok === true ? read.value : null;
     const lastNumber = statements.lastNumber.get(order) ?? null;
     const history = this.stretch({ order, taskId, admission: stored }, 0, Number.MAX_SAFE_INTEGER);
+    const lease = record?.lease ?? null;
+    const session = lease === null ? undefined : statements.session.get(lease.sessionId);
     return {
+      kind: 'task',
       order,
       columns,
+      hasTombstone: statements.hasTombstone.get(order, taskId) !== undefined,
+      awaitsSweep: statements.awaitsSweep.get(order) !== undefined,
       admission: stored === null ? null : withoutArgs(stored),
-      waitsForPermit: statements.waits.get(order, PERMIT_STATE_CODES.waiting) !== undefined,
+      permits: statements.permits.all(order),
       argsHold: known !== null && applicationHash(known.application) === known.applicationHash,
       lastNumber,
       keyOrder: known === null ? null : (statements.keyOrder.get(known.namespace, known.idempotencyKey) ?? null),
-      session: this.sessionOf(columns, known),
-      ...this.family(order, known),
+      session: session ?? null,
+      family: this.families.read(order, known, record),
       history,
-      fingerprint: fingerprintOf(columns?.[1] ?? null, columns?.[6] ?? null, lastNumber, this.lastLink(order)),
-    };
-  }
-
-  private sessionOf(columns: Columns | null, admission: Admission | null): SessionColumns | null {
-    if (columns === null || admission === null) return null;
-    const record = decoded(() => decodeRecord(columns[6], admission));
-    const lease = record.ok ? record.value.lease : null;
-    return lease === null ? null : (this.statements.session.get(lease.sessionId) ?? null);
-  }
-
-  private family(
-    order: Order,
-    admission: Admission | null,
-  ): Pick<AuditRow, 'counts' | 'found' | 'childLive' | 'parent' | 'parentPropagates'> {
-    const { statements } = this;
-    const counts = statements.counts.get(order) ?? [0, 0];
-    const found = [statements.liveChildren.get(order) ?? 0, statements.openEdges.get(order) ?? 0] as const;
-    const link = admission?.policy.parent ?? null;
-    const parent = link === null ? undefined : statements.task.get(link.taskId);
-    const childLive = link === null ? null : (statements.childLive.get(order) ?? null);
-    if (parent === undefined) return { counts, found, childLive, parent: null, parentPropagates: false };
-    const [parentOrder, parentId, version, last, record, stored] = parent;
-    return {
-      counts,
-      found,
-      childLive,
-      parent: [parentOrder, parentId, version, last, record, stored === null ? null : withoutArgs(stored)],
-      parentPropagates: statements.propagates.get(parentOrder) !== undefined,
+      fingerprint: fingerprintOf(version, storedRecord, lastNumber, this.lastLink(order)),
     };
   }
 
@@ -182,7 +204,11 @@ export class AuditReads {
       const place = { taskId: taskId ?? '', lastNumber, previous, admission: previous === null ? admission : null };
       const wanted = firstSequence >= this.chainFrom || previous !== null;
       const chain = link === null ? (wanted ? 'broken' : 'unlinked') : null;
-      rows.push({ row, chain: chain ?? (this.chain.holds(link ?? '', place, text) ? 'holds' : 'broken') });
+      rows.push({
+        row,
+        chain: chain ?? (this.chain.holds(link ?? '', place, text) ? 'holds' : 'broken'),
+        nextSequence: this.statements.nextSequence.get(firstSequence) ?? null,
+      });
       previous = link ?? previous;
       size += text.length;
     }
@@ -209,68 +235,16 @@ export function fingerprintOf(
   return createHash('sha256').update(seen).digest('hex');
 }
 
-function weightOf({ columns, admission, history, parent }: AuditRow): number {
-  const records = (columns?.[6].length ?? 0) + (admission?.length ?? 0) + (parent?.[4].length ?? 0);
-  return history.rows.reduce((sum, { row }) => sum + row[2].length, records);
+/** What the repair of a tombstone is decided on, and what its write finds again. */
+export function tombstoneFingerprint(order: Order, taskId: string, tombstone: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([order, taskId, tombstone]))
+    .digest('hex');
 }
 
-function auditStatements(db: Database) {
-  const nextOrder: Statement<{ after: Order }, Order | null> = db
-    .prepare<{ after: Order }, Order | null>(
-      // Also what is left of a task whose own row is lost, but for what a purge has not swept yet.
-      `SELECT min(task_order) FROM (
-         SELECT min(task_order) AS task_order FROM tasks WHERE task_order > :after
-         UNION ALL SELECT * FROM (SELECT task_order FROM admissions a WHERE task_order > :after
-           AND NOT EXISTS (SELECT 1 FROM purging p WHERE p.task_order = a.task_order) ORDER BY task_order LIMIT 1)
-         UNION ALL SELECT * FROM (SELECT task_order FROM history h WHERE task_order > :after
-           AND NOT EXISTS (SELECT 1 FROM purging p WHERE p.task_order = h.task_order) ORDER BY task_order LIMIT 1))`,
-    )
-    .pluck();
-  const pluck = <Values extends unknown[], Value>(sql: string): Statement<Values, Value> =>
-    db.prepare<Values, Value>(sql).pluck();
-  return {
-    nextOrder,
-    orderOf: pluck<[string], Order>('SELECT task_order FROM tasks WHERE task_id = ?'),
-    columns: db
-      .prepare<[Order], Columns>(
-        `SELECT task_id, version, route_key, ready_order, next_due_at, lease_session, record, purge_at
-         FROM tasks LEFT JOIN routes USING (route_id) WHERE task_order = ?`,
-      )
-      .raw(),
-    admission: pluck<[Order], string>('SELECT admission FROM admissions WHERE task_order = ?'),
-    waits: pluck<[Order, number], number>('SELECT 1 FROM permit_rows WHERE task_order = ? AND state = ? LIMIT 1'),
-    lastNumber: pluck<[Order], number | null>('SELECT max(last_number) FROM history WHERE task_order = ?'),
-    keyOrder: pluck<[string, string], Order>(
-      'SELECT task_order FROM task_keys WHERE namespace = ? AND idempotency_key = ?',
-    ),
-    session: db
-      .prepare<[string], SessionColumns>('SELECT state, expires_at, ttl_ms FROM sessions WHERE session_id = ?')
-      .raw(),
-    counts: db
-      .prepare<[Order], readonly [number, number]>(
-        'SELECT live_children, unsatisfied FROM family_counts WHERE task_order = ?',
-      )
-      .raw(),
-    liveChildren: pluck<[Order], number>('SELECT count(*) FROM children WHERE parent_order = ? AND live = 1'),
-    openEdges: pluck<[Order], number>('SELECT count(*) FROM dependencies WHERE waiter_order = ?'),
-    // By the child alone: its parent may be purged, and goes on naming its children.
-    childLive: pluck<[Order], number>('SELECT live FROM children WHERE child_order = ?'),
-    task: db
-      .prepare<[string], TaskRow>(
-        `SELECT t.task_order, t.task_id, t.version, ${LAST_NUMBER}, t.record, a.admission
-         FROM tasks t LEFT JOIN admissions a ON a.task_order = t.task_order WHERE t.task_id = ?`,
-      )
-      .raw(),
-    propagates: pluck<[Order], number>('SELECT 1 FROM propagations WHERE task_order = ? LIMIT 1'),
-    history: db
-      .prepare<[Order, number, number], HistoryRow>(
-        `SELECT ${HISTORY} FROM history h
-         WHERE h.task_order = ? AND h.last_number > ? AND h.last_number <= ? ORDER BY h.last_number, h.first_sequence`,
-      )
-      .raw(),
-    linkBefore: pluck<[Order, number], string | null>(
-      `SELECT nullif(lower(hex(link)), '') FROM history
-       WHERE task_order = ? AND last_number <= ? ORDER BY last_number DESC LIMIT 1`,
-    ),
-  };
+function weightOf(row: AuditRow): number {
+  if (row.kind !== 'task') return row.kind === 'purged' ? row.columns[3].length : 0;
+  const { columns, admission, history, family } = row;
+  const records = columns[6].length + (admission?.length ?? 0) + (family.parent?.[4].length ?? 0);
+  return history.rows.reduce((sum, { row: [, , text] }) => sum + text.length, records);
 }

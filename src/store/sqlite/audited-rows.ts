@@ -4,71 +4,108 @@
  */
 import type { Admission } from '../../kernel/record.js';
 import { decodeAdmission } from '../admission-codec.js';
-import type { AuditedCommit, AuditedFamily, AuditedTask, HistoryStretch, SessionStanding } from '../audit-rows.js';
-import { SESSION_STATES } from '../code-tables.js';
+import {
+  type Audited,
+  type AuditedCommit,
+  type AuditedFamily,
+  type AuditedTask,
+  type AuditedTombstone,
+  type HistoryStretch,
+  type SessionStanding,
+} from '../audit-rows.js';
+import { PERMIT_STATES, SESSION_STATES } from '../code-tables.js';
 import { type Decoded, decoded } from '../decode-guards.js';
 import { decodeEvents } from '../history-codec.js';
 import { decodeRecord } from '../record-codec.js';
+import { sealState } from '../record-seal.js';
 import { taskOfRow } from '../stored-row.js';
-import type { AuditRow, ChainedRow, HistoryRows } from './audit-reads.js';
+import { decodeTombstone, isGivenUp } from '../tombstone-codec.js';
+import type { AuditRow, AuditTaskRow, AuditTombstoneRow, ChainedRow, HistoryRows } from './audit-reads.js';
+import type { FamilyRow } from './audit-family.js';
 
-export function auditedTask(row: AuditRow): AuditedTask {
-  const { columns } = row;
-  const [taskId, version, routeKey, readyOrder, nextDueAt, leaseSession, record, purgeAt] = columns ?? NO_COLUMNS;
+export function auditedEntry(row: AuditRow): Audited {
+  switch (row.kind) {
+    case 'task':
+      return taskOf(row);
+    case 'purged':
+      return tombstoneOf(row);
+    case 'remains':
+      return row;
+  }
+}
+
+function taskOf(row: AuditTaskRow): AuditedTask {
+  const [taskId, version, routeKey, readyOrder, nextDueAt, leaseSession, record, purgeAt, seal] = row.columns;
   const admission = admissionOf(taskId, row.admission);
   return {
+    kind: 'task',
     order: row.order,
     taskId,
+    hasTombstone: row.hasTombstone,
+    awaitsSweep: row.awaitsSweep,
     admission,
     argsHold: row.argsHold,
-    record: recordOf(record, admission),
+    record: admission.ok ? decoded(() => decodeRecord(record, admission.value)) : admission,
+    seal: sealState(taskId, record, seal),
     version,
     routeKey,
-    waitsForPermit: row.waitsForPermit,
+    permits: row.permits.map(([name, state]) => ({ name, state: PERMIT_STATES[state] ?? null })),
     index: { readyOrder, nextDueAt, leaseSession, purgeAt },
     lastNumber: row.lastNumber,
     keyOrder: row.keyOrder,
     session: sessionOf(row),
-    family: familyOf(row),
+    family: familyOf(row.family),
     history: historyStretch(row.history),
     fingerprint: row.fingerprint,
   };
 }
 
-const NO_COLUMNS = [null, null, null, null, null, null, null, null] as const;
+function tombstoneOf(row: AuditTombstoneRow): AuditedTombstone {
+  const [taskId, , firstSequence, stored] = row.columns;
+  return {
+    kind: 'purged',
+    order: row.order,
+    taskId,
+    tombstone: decoded(() => decodeTombstone(taskId, stored)),
+    isGivenUp: isGivenUp(stored),
+    firstSequence,
+    keyOrder: row.keyOrder,
+    awaitsSweep: row.left.includes('sweep'),
+    left: row.left,
+    horizon: row.horizon,
+    fingerprint: row.fingerprint,
+  };
+}
 
 export function historyStretch({ rows, more }: HistoryRows): HistoryStretch {
   return { commits: rows.map(commitOf), more };
 }
 
-function commitOf({ row, chain }: ChainedRow): AuditedCommit {
+function commitOf({ row, chain, nextSequence }: ChainedRow): AuditedCommit {
   const [firstSequence, lastNumber, text, link] = row;
-  return { firstSequence, lastNumber, events: decoded(() => decodeEvents(text, lastNumber)), link, chain };
+  const events = decoded(() => decodeEvents(text, lastNumber));
+  return { firstSequence, lastNumber, events, link, chain, nextSequence };
 }
 
-function admissionOf(taskId: string | null, stored: string | null): Decoded<Admission> {
-  if (taskId === null || stored === null) return { ok: false, detail: 'is not there' };
+function admissionOf(taskId: string, stored: string | null): Decoded<Admission> {
+  if (stored === null) return { ok: false, detail: 'is not there' };
   return decoded(() => decodeAdmission(taskId, stored, 'without_args'));
 }
 
-function recordOf(stored: string | null, admission: Decoded<Admission>): AuditedTask['record'] {
-  if (stored === null) return { ok: false, detail: 'is not there' };
-  return admission.ok ? decoded(() => decodeRecord(stored, admission.value)) : admission;
-}
-
-function sessionOf({ session }: AuditRow): SessionStanding | null {
+function sessionOf({ session }: AuditTaskRow): SessionStanding | null {
   if (session === null) return null;
   const [state, expiresAt, ttlMs] = session;
   return { state: SESSION_STATES[state] ?? 'gone', expiresAt, ttlMs };
 }
 
-function familyOf({ counts, found, childLive, parent, parentPropagates }: AuditRow): AuditedFamily {
+function familyOf({ counts, found, parent, parentPropagates, ...rest }: FamilyRow): AuditedFamily {
   const leader = parent === null ? null : taskOfRow(parent, 'without_args');
+  const record = leader?.kind === 'task' ? leader.record : null;
   return {
+    ...rest,
     counts: { liveChildren: counts[0], unsatisfied: counts[1] },
     found: { liveChildren: found[0], unsatisfied: found[1] },
-    livesAsChild: childLive === null ? null : childLive === 1,
-    parent: leader?.kind === 'task' ? leader.record : null,
-    parentPropagates,
+    parent: record,
+    parentPropagates: record !== null && parentPropagates.includes(record.generation),
   };
 }

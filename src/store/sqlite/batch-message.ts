@@ -20,7 +20,7 @@ import { type PermitWrite, type PermitsMoved, permitWritesOf } from '../permit-r
 import type { PurgeWrite } from '../purge-rows.js';
 import { encodeRecord } from '../record-codec.js';
 
-type RareLists = 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links' | 'operations';
+type RareLists = 'recordReads' | 'sessions' | 'ledger' | 'diagnostics' | 'links' | 'operations' | 'tombstones';
 
 export interface RareParts extends Required<Pick<CommitPlan, RareLists>> {
   readonly purge: PurgeWrite | null;
@@ -113,11 +113,13 @@ const NONE: readonly never[] = [];
 
 function rareParts(plan: CommitPlan): RareParts | null {
   const { recordReads, sessions, ledger, diagnostics, links = NONE, operations = NONE, purge = null } = plan;
+  const { tombstones = NONE } = plan;
   const repairs = plan.repairs?.map(repairRow) ?? NONE;
   const permits = permitWritesOf(plan);
   const lists = recordReads.length + sessions.length + ledger.length + diagnostics.length + links.length;
-  if (lists + operations.length + repairs.length + permits.length === 0 && purge === null) return null;
-  return { recordReads, sessions, ledger, diagnostics, links, operations, purge, repairs, permits };
+  const others = operations.length + repairs.length + permits.length + tombstones.length;
+  if (lists + others === 0 && purge === null) return null;
+  return { recordReads, sessions, ledger, diagnostics, links, operations, purge, repairs, permits, tombstones };
 }
 
 function repairRow({ taskId, fingerprint, record, routeKey, index, event, rederive, redact }: RepairWrite): RepairRow {

@@ -6,6 +6,7 @@
 import type { Database } from 'better-sqlite3';
 import { decoded } from '../decode-guards.js';
 import { countEvents } from '../history-codec.js';
+import { StoreError } from '../store-error.js';
 
 /** When the last history row can't be read, this many sequences are left out: more than one row could hold. */
 const EVENTS_OF_DAMAGED_ROW = 1_000_000;
@@ -49,8 +50,18 @@ export class Counters {
     for (const [key, id] of routes.iterate()) this.routes.set(key, id);
   }
 
+  /** The first sequence of the next batch: above the horizon, which a repair may have raised over all that was given. */
+  beginBatch(): number {
+    this.nextSequence = Math.max(this.nextSequence, this.horizon + 1);
+    return this.nextSequence;
+  }
+
   private stored(name: 'horizon' | 'purges'): number {
-    return Number(this.db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name) ?? 0);
+    const text = this.db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name) ?? '0';
+    const value = Number(text);
+    // Sequences would be given again, or none at all.
+    if (!Number.isSafeInteger(value) || value < 0) throw new StoreError('fatal', `meta.${name} cannot be read`);
+    return value;
   }
 }
 

@@ -18,6 +18,9 @@ import type { KnownTasks } from './known-tasks.js';
 
 type Order = number;
 
+/** A row of any other cannot be worked off, and must not keep the others from it: an audit tells of it. */
+const KNOWN_OUTCOMES = Object.values(OUTCOME_CODES).join(', ');
+
 export class FamilyTables implements FamilyView {
   private readonly statements: ReturnType<typeof familyStatements>;
 
@@ -34,7 +37,8 @@ export class FamilyTables implements FamilyView {
   }
 
   hasEdge(upstreamId: string, generation: number, waiterId: string): boolean {
-    return this.statements.hasEdge.get(this.orderOf(upstreamId), generation, this.orderOf(waiterId)) !== undefined;
+    const upstream = this.upstreamOf(upstreamId);
+    return this.statements.hasEdge.get(upstream, generation, this.orderOf(waiterId)) !== undefined;
   }
 
   counts(taskId: string): FamilyCounts {
@@ -103,7 +107,7 @@ export class FamilyTables implements FamilyView {
       }
       case 'edge_closed': {
         const waiter = this.orderOf(link.waiterId);
-        statements.closeEdge.run(this.orderOf(link.upstreamId), link.generation, waiter);
+        statements.closeEdge.run(this.upstreamOf(link.upstreamId), link.generation, waiter);
         statements.count.run({ task: waiter, children: 0, unsatisfied: -1 });
         return;
       }
@@ -131,6 +135,11 @@ export class FamilyTables implements FamilyView {
     const parent = this.orderOf(parentId);
     this.statements.setLive.run(live, parent, this.orderOf(childId));
     this.statements.count.run({ task: parent, children: live === 1 ? 1 : -1, unsatisfied: 0 });
+  }
+
+  /** Also of one that was purged all the same: its edge is closed by whoever mends it. */
+  private upstreamOf(taskId: string): Order {
+    return this.tasks.get(taskId)?.order ?? this.statements.purgedOrder.get(taskId) ?? 0;
   }
 
   /** 0 for a task that is not there: no row has it. */
@@ -173,6 +182,7 @@ function familyStatements(db: Database) {
       .pluck(),
     isAwaited: db.prepare<[Order], number>('SELECT 1 FROM dependencies WHERE upstream_order = ? LIMIT 1').pluck(),
     hasNews: db.prepare<[Order], number>('SELECT 1 FROM propagations WHERE task_order = ? LIMIT 1').pluck(),
+    purgedOrder: db.prepare<[string], Order>('SELECT task_order FROM tombstones WHERE task_id = ?').pluck(),
     openEdge: db.prepare<[Order, number, Order, number]>(
       'INSERT INTO dependencies (upstream_order, generation, waiter_order, condition) VALUES (?, ?, ?, ?)',
     ),
@@ -199,7 +209,7 @@ function familyStatements(db: Database) {
       .prepare<[Order, number, number], [Order, string, number, number, number]>(
         `SELECT p.task_order, t.task_id, p.generation, p.outcome, p.event_number FROM propagations p
          JOIN tasks t ON t.task_order = p.task_order
-         WHERE (p.task_order, p.generation) > (?, ?) ORDER BY p.task_order, p.generation LIMIT ?`,
+         WHERE (p.task_order, p.generation) > (?, ?) AND p.outcome IN (${KNOWN_OUTCOMES}) ORDER BY p.task_order, p.generation LIMIT ?`,
       )
       .raw(),
   };

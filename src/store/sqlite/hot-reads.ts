@@ -8,7 +8,7 @@ import { type HistoryRow, type TaskRow, type TombstoneRow, weightOfRow } from '.
 import type { PurgeableTask } from '../purge-rows.js';
 import type { DueTask, ReadyPosition } from '../task-store.js';
 import type { PurgeTables } from './purge-tables.js';
-import { HISTORY, LAST_NUMBER } from './task-columns.js';
+import { HISTORY, TASK } from './task-columns.js';
 
 /** The place in the ready index, admission order, task id. */
 export type ReadyRow = readonly [number, number, string];
@@ -29,7 +29,6 @@ type PurgeableRow = [string, number, number, number];
 /** Below every ready order and every time. */
 const BEFORE_ALL = -Number.MAX_SAFE_INTEGER;
 
-const TASK = `t.task_order, t.task_id, t.version, ${LAST_NUMBER}, t.record, a.admission`;
 const WITH_ADMISSION = 'LEFT JOIN admissions a ON a.task_order = t.task_order';
 
 export class HotReads {

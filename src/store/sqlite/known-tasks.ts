@@ -1,7 +1,8 @@
 /**
  * Where tasks stand: order, version and the last link of their chain by task id, for those met lately. Only the writer
- * thread changes them, so what is known is right until a transaction is rolled back; it saves look-ups. Bounded: two
- * halves, the older one dropped whole when the younger is full.
+ * thread is to change them, so what is known is right until a transaction is rolled back, and where it turns out to be
+ * wrong it is looked up again; it saves look-ups. Bounded: two halves, the older one dropped whole when the younger is
+ * full.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { Link } from '../history-chain.js';
@@ -38,6 +39,15 @@ export class KnownTasks {
     if (known !== undefined) return known;
     const row = this.select.get(taskId);
     return row === undefined ? null : this.remember(taskId, { order: row[0], version: row[1], writtenIn: 0 });
+  }
+
+  /** As the file has it, whatever was known: another program may have written to it. */
+  lookAgain(taskId: string): KnownTask | null {
+    const known = this.young.get(taskId) ?? this.old.get(taskId);
+    // This transaction's own write is what is there.
+    if (known?.writtenIn === this.batch) return known;
+    this.drop(taskId);
+    return this.get(taskId);
   }
 
   remember(taskId: string, task: KnownTask): KnownTask {

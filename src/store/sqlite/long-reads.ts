@@ -11,7 +11,7 @@ import { historyPage } from '../history-page.js';
 import { decodeRecord, statusOfEncoded } from '../record-codec.js';
 import { type HistoryRow, type TaskRow, weightOfRow } from '../stored-row.js';
 import { type ListQuery, MAX_BYTES_PER_LIST, MAX_ROWS_PER_LIST, type StoredEvent } from '../task-store.js';
-import { HISTORY, LAST_NUMBER } from './task-columns.js';
+import { HISTORY, TASK } from './task-columns.js';
 
 /** Order, route, record: what the filters look at first. */
 type ScanRow = readonly [number, number, string];
@@ -57,7 +57,7 @@ export class LongReads {
     };
     this.task = db
       .prepare<[number], TaskRow>(
-        `SELECT t.task_order, t.task_id, t.version, ${LAST_NUMBER}, t.record, a.admission
+        `SELECT ${TASK}
          FROM tasks t LEFT JOIN admissions a ON a.task_order = t.task_order WHERE t.task_order = ?`,
       )
       .raw();
@@ -130,8 +130,8 @@ export class LongReads {
   private taskAt(order: number, { withArgs }: ListQuery): TaskRow | undefined {
     const row = this.task.get(order);
     if (row === undefined || withArgs) return row;
-    const [taskOrder, taskId, version, lastNumber, record, admission] = row;
-    return [taskOrder, taskId, version, lastNumber, record, admission === null ? null : withoutArgs(admission)];
+    const [taskOrder, taskId, version, lastNumber, record, admission, seal] = row;
+    return [taskOrder, taskId, version, lastNumber, record, admission === null ? null : withoutArgs(admission), seal];
   }
 
   private matches([, routeId, record]: ScanRow, query: ListQuery): boolean {

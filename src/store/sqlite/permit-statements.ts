@@ -2,6 +2,7 @@
  * The statements of permits. Each names a permit by its text, and finds its number by the one index there is of names.
  */
 import type { Database, Statement } from 'better-sqlite3';
+import { PERMIT_STATE_CODES } from '../code-tables.js';
 
 type Order = number;
 type Route = number;
@@ -16,6 +17,10 @@ export interface PermitStatements {
   readonly setLimit: Statement<[string, number]>;
   readonly addRunning: Statement<[number, string]>;
   readonly forgetUnused: Statement<[string]>;
+  readonly recount: Statement<[string]>;
+  readonly dropLines: Statement<[string]>;
+  readonly findLines: Statement<[string]>;
+  readonly dropOrphans: Statement<[Order]>;
   readonly lineOf: Statement<[string, Route], [number, number]>;
   readonly addToLine: Statement<[Route, number, number, string]>;
   readonly dropEmptyLine: Statement<[string, Route]>;
@@ -35,12 +40,17 @@ export interface PermitStatements {
 const NUMBER = '(SELECT permit_id FROM permits WHERE name = ?)';
 const ROWS = 'FROM permit_rows INDEXED BY permit_rows_in_line';
 const LINE = `${ROWS} WHERE permit_id = ${NUMBER} AND state = ? AND route_id = ?`;
-/** Lines of the permit `p` with a given room that want a move. */
-const BEYOND = 'passed > max(p.most - p.running, 0)';
-const SHORT = 'waiting > 0 AND passed < p.most - p.running';
+const LINES = 'SELECT 1 FROM permit_lines l WHERE l.permit_id = p.permit_id';
+/** Whether no line of the permit `p` wants a move. */
+export const SETTLED = `NOT EXISTS (${LINES} AND passed > max(p.most - p.running, 0))
+  AND NOT EXISTS (${LINES} AND waiting > 0 AND passed < p.most - p.running)`;
+const { waiting: WAITING, passed: PASSED } = PERMIT_STATE_CODES;
+/** The lines of the permit `p` as its rows stand. */
+export const LINES_FOUND = `SELECT route_id, count(*) FILTER (WHERE state = ${PASSED}), count(*) FILTER (WHERE state = ${WAITING})
+  FROM permit_rows r INDEXED BY permit_rows_in_line
+  WHERE r.permit_id = p.permit_id AND r.state IN (${PASSED}, ${WAITING}) GROUP BY route_id`;
 
 export function permitStatements(db: Database): PermitStatements {
-  const lines = `SELECT 1 FROM permit_lines l WHERE l.permit_id = p.permit_id`;
   return {
     routeOf: db.prepare<[Order], Route>('SELECT route_id FROM tasks WHERE task_order = ?').pluck(),
     rowsOf: db
@@ -62,6 +72,19 @@ export function permitStatements(db: Database): PermitStatements {
     forgetUnused: db.prepare(
       `DELETE FROM permits WHERE name = ?
          AND NOT EXISTS (SELECT 1 ${ROWS} WHERE permit_rows.permit_id = permits.permit_id)`,
+    ),
+    recount: db.prepare(
+      `UPDATE permits AS p SET running = (SELECT count(*) FROM permit_rows r
+         WHERE r.permit_id = p.permit_id AND r.state = ${PERMIT_STATE_CODES.running}) WHERE name = ?`,
+    ),
+    dropLines: db.prepare(`DELETE FROM permit_lines WHERE permit_id = ${NUMBER}`),
+    findLines: db.prepare(
+      `INSERT INTO permit_lines (permit_id, route_id, passed, waiting)
+       SELECT r.permit_id, route_id, count(*) FILTER (WHERE state = ${PASSED}), count(*) FILTER (WHERE state = ${WAITING})
+       FROM permit_rows r WHERE r.permit_id = ${NUMBER} AND state IN (${PASSED}, ${WAITING}) GROUP BY route_id`,
+    ),
+    dropOrphans: db.prepare(
+      'DELETE FROM permit_rows WHERE task_order = ? AND permit_id NOT IN (SELECT permit_id FROM permits)',
     ),
     lineOf: db
       .prepare<[string, Route], [number, number]>(
@@ -115,8 +138,8 @@ export function permitStatements(db: Database): PermitStatements {
     states: db
       .prepare<[number, string, number], [string, number, number, number, number, number]>(
         `SELECT name, most, running,
-           EXISTS (${lines}),
-           NOT EXISTS (${lines} AND ${BEYOND}) AND NOT EXISTS (${lines} AND ${SHORT}),
+           EXISTS (${LINES}),
+           ${SETTLED},
            EXISTS (SELECT 1 FROM permit_rows r INDEXED BY permit_rows_in_line
                    WHERE r.permit_id = p.permit_id AND r.state = ?)
          FROM permits p WHERE name > ? ORDER BY name LIMIT ?`,

@@ -90,11 +90,11 @@ export class PermitTables implements Tables {
     return (
       this.statements.rowsOf
         .all(task)
-        // What cannot be read has nothing, and stands in line.
+        // What cannot be read has nothing, and is written anew with its task.
         .map(([name, route, state, readyOrder]) => ({
           name,
           route,
-          state: PERMIT_STATES[state] ?? 'waiting',
+          state: PERMIT_STATES[state] ?? 'to_come',
           readyOrder,
         }))
     );
@@ -150,6 +150,16 @@ export class PermitTables implements Tables {
   tasksOf(name: string, limit: number, state?: PermitRowState): readonly number[] {
     const { tasksIn, tasksOf } = this.statements;
     return state === undefined ? tasksOf.all(name, limit) : tasksIn.all(name, PERMIT_STATE_CODES[state], limit);
+  }
+
+  recount(name: string): void {
+    this.statements.recount.run(name);
+    this.statements.dropLines.run(name);
+    this.statements.findLines.run(name);
+  }
+
+  dropOrphans(task: number): void {
+    this.statements.dropOrphans.run(task);
   }
 
   forgetUnused(name: string): void {

@@ -129,7 +129,8 @@ export class PlanCheck {
   }
 
   version(taskId: string, version: number): Lost | null {
-    return this.tasks.get(taskId)?.version === version ? null : recordConflict(taskId);
+    const holds = this.tasks.get(taskId)?.version === version || this.tasks.lookAgain(taskId)?.version === version;
+    return holds ? null : recordConflict(taskId);
   }
 
   /** Whether a plan of the batch in hand has written it. */
@@ -152,8 +153,10 @@ export class PlanCheck {
   }
 
   private repairs({ rare }: RowPlan): Lost | null {
-    const lost = rare?.repairs.find((repair) => !this.mended.fits(repair));
-    return lost === undefined ? null : { kind: 'conflict', subject: 'record', id: lost.taskId };
+    const lost =
+      rare?.repairs.find((repair) => !this.mended.fits(repair)) ??
+      rare?.tombstones.find((repair) => !this.purged.fits(repair));
+    return lost === undefined ? null : recordConflict(lost.taskId);
   }
 
   sessionAfter(write: SessionWrite): SessionRow | null {

@@ -4,11 +4,12 @@
  * size, is swept in bounded steps; `purging` says of which tasks there is any, whatever becomes of the process.
  */
 import type { Database, Statement } from 'better-sqlite3';
-import type { OperationEntry, OperationWrite, PurgeWrite } from '../purge-rows.js';
+import type { OperationEntry, OperationWrite, PurgeWrite, TombstoneRepair } from '../purge-rows.js';
 import type { TombstoneRow } from '../stored-row.js';
 import { encodeTombstone } from '../tombstone-codec.js';
 import type { Counters } from './counters.js';
 import type { KnownTasks } from './known-tasks.js';
+import type { TombstoneRepairs } from './tombstone-repairs.js';
 
 type Order = number;
 
@@ -25,6 +26,7 @@ export class PurgeTables {
     db: Database,
     private readonly tasks: KnownTasks,
     private readonly counters: Counters,
+    private readonly repairs: TombstoneRepairs,
   ) {
     this.statements = purgeStatements(db);
   }
@@ -65,6 +67,18 @@ export class PurgeTables {
     if (last === undefined) return this.counters.horizon;
     const events = last[1] - (before?.[1] ?? 0);
     return Math.min(last[0] + events, this.counters.nextSequence) - 1;
+  }
+
+  fits(repair: TombstoneRepair): boolean {
+    return this.repairs.fits(repair);
+  }
+
+  /** The plan was checked. */
+  repair(repair: TombstoneRepair): void {
+    const { statements, counters } = this;
+    this.repairs.write(repair);
+    counters.horizon = Math.max(counters.horizon, repair.horizon);
+    statements.setMeta.run('horizon', String(counters.horizon));
   }
 
   /** One step, inside a transaction of its own; whether there is more. */

@@ -218,5 +218,10 @@ const PERMIT_LINES = `
     SELECT count(*) FROM permit_rows r WHERE r.permit_id = permits.permit_id AND r.state = 2);
 `;
 
+/** What tells a record from one that was edited (record-seal.ts). Records from before have none until they change. */
+const SEALS = `
+  ALTER TABLE tasks ADD COLUMN seal INTEGER;
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING, PERMITS, PERMIT_LINES];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING, PERMITS, PERMIT_LINES, SEALS];

@@ -3,7 +3,16 @@
  * decoded; no database is touched on this thread, so a slow sync stalls neither streams nor leases.
  */
 import type { CommitBatch, Diagnostic, LedgerEntry, PlanVerdict, SessionRow } from '../commit-plan.js';
-import type { AuditPage, AuditQuery, HistoryStretch } from '../audit-rows.js';
+import type {
+  AuditPage,
+  AuditQuery,
+  AuditedKeys,
+  AuditedPermits,
+  AuditedSessions,
+  HistoryStretch,
+  KeyName,
+  PermitQuery,
+} from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
 import { eventPage } from '../event-rows.js';
@@ -26,7 +35,7 @@ import type {
   StoredTask,
   TaskStore,
 } from '../task-store.js';
-import { auditedTask, historyStretch } from './audited-rows.js';
+import { auditedEntry, historyStretch } from './audited-rows.js';
 import { encodeBatch, verdictsOf } from './batch-message.js';
 import { realPathOf } from './file-lock.js';
 import type { ReaderCalls, StoreIdentity, WriterCalls } from './protocol.js';
@@ -192,12 +201,24 @@ class SqliteStore implements TaskStore {
   }
 
   async auditTasks(query: AuditQuery): Promise<AuditPage> {
-    const { tasks, next } = await this.reader.call('auditTasks', query);
-    return { tasks: tasks.map((row) => row && auditedTask(row)), next };
+    const { entries, next } = await this.reader.call('auditTasks', query);
+    return { entries: entries.map((row) => row && auditedEntry(row)), next };
   }
 
   async auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch> {
     return historyStretch(await this.reader.call('auditHistory', order, afterNumber, throughNumber));
+  }
+
+  auditKeys(after: KeyName | null, limit: number): Promise<AuditedKeys> {
+    return this.reader.call('auditKeys', after, limit);
+  }
+
+  auditSessions(after: string | null, limit: number): Promise<AuditedSessions> {
+    return this.reader.call('auditSessions', after, limit);
+  }
+
+  auditPermits(query: PermitQuery): Promise<AuditedPermits> {
+    return this.reader.call('auditPermits', query);
   }
 
   permits(after: string | null, limit: number): Promise<readonly PermitState[]> {

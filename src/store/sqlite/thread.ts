@@ -6,6 +6,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { HistoryChain } from '../history-chain.js';
 import { isNeeded } from '../family-guards.js';
 import { StoreError } from '../store-error.js';
+import { AuditLists } from './audit-lists.js';
 import { AuditReads } from './audit-reads.js';
 import { type FileLock, lockFile } from './file-lock.js';
 import { HotReads } from './hot-reads.js';
@@ -76,6 +77,7 @@ function readerCalls(settings: SqliteSettings): ReaderCalls {
   const db = openForReading(settings);
   const reads = new LongReads(db);
   const audit = new AuditReads(db, new HistoryChain(settings.chainKey), readChainFrom(db));
+  const lists = new AuditLists(db);
   const events = new EventReads(db, reads);
   return {
     readHistory: (taskId, afterNumber, limit, maxBytes) => reads.readHistory(taskId, afterNumber, limit, maxBytes),
@@ -84,6 +86,9 @@ function readerCalls(settings: SqliteSettings): ReaderCalls {
     listTasks: (query) => reads.listTasks(query),
     auditTasks: (query) => audit.auditTasks(query),
     auditHistory: (order, afterNumber, throughNumber) => audit.auditHistory(order, afterNumber, throughNumber),
+    auditKeys: (after, limit) => lists.keys(after, limit),
+    auditSessions: (after, limit) => lists.sessions(after, limit),
+    auditPermits: (query) => lists.permits(query),
     close: () => {
       db.close();
       return null;

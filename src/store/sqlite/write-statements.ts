@@ -13,10 +13,12 @@ export interface WriteStatements {
   readonly insertRoute: Statement<[string]>;
   readonly takeKey: Statement<[string, string, Order]>;
   readonly freeKey: Statement<[string, string]>;
-  readonly insertTask: Statement<[Order, string, number, number, number | null, number | null, string | null, string]>;
+  readonly insertTask: Statement<
+    [Order, string, number, number, number | null, number | null, string | null, string, number]
+  >;
   readonly insertAdmission: Statement<[Order, string]>;
   readonly insertHistory: Statement<[number, Order, number, string, Buffer]>;
-  readonly updateTask: Statement<[number, number | null, number | null, string | null, string, Order, number]>;
+  readonly updateTask: Statement<[number, number | null, number | null, string | null, string, number, Order, number]>;
   readonly setPurgeAt: Statement<[number | null, Order]>;
   readonly insertLedger: Statement<[Order, string, string, string]>;
   readonly insertDiagnostic: Statement<{ order: Order; epoch: number; at: number; text: string; most: number }>;
@@ -34,15 +36,15 @@ export function writeStatements(db: Database): WriteStatements {
     freeKey: db.prepare('DELETE FROM task_keys WHERE namespace = ? AND idempotency_key = ?'),
     insertTask: db.prepare(
       `INSERT OR IGNORE INTO tasks
-         (task_order, task_id, version, route_id, ready_order, next_due_at, lease_session, record)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+         (task_order, task_id, version, route_id, ready_order, next_due_at, lease_session, record, seal)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     insertAdmission: db.prepare('INSERT INTO admissions (task_order, admission) VALUES (?, ?)'),
     insertHistory: db.prepare(
       'INSERT INTO history (first_sequence, task_order, last_number, events, link) VALUES (?, ?, ?, ?, ?)',
     ),
     updateTask: db.prepare(
-      `UPDATE tasks SET version = ?, ready_order = ?, next_due_at = ?, lease_session = ?, record = ?
+      `UPDATE tasks SET version = ?, ready_order = ?, next_due_at = ?, lease_session = ?, record = ?, seal = ?
        WHERE task_order = ? AND version = ?`,
     ),
     // Apart from the update of the record: most of those have nothing to say of it, and an index would be looked at.

@@ -23,13 +23,21 @@ import { FamilyTables } from './family-tables.js';
 import { type KnownTask, KnownTasks } from './known-tasks.js';
 import { PermitTables } from './permit-tables.js';
 import { PlanCheck } from './plan-check.js';
+import { sealOf } from '../record-seal.js';
 import { PurgeTables } from './purge-tables.js';
+import { Rederiving } from './rederiving.js';
 import { Repairs } from './repairs.js';
 import { SessionRows, columnsOf, standingOf } from './session-rows.js';
 import { type AppendedRow, TaskChains, bytesOf } from './task-chains.js';
+import { TombstoneRepairs } from './tombstone-repairs.js';
 import { type WriteStatements, writeStatements } from './write-statements.js';
 
 type Lost = Exclude<PlanVerdict, { readonly kind: 'committed' }>;
+
+/** How often a batch is written whose rows are not what they should be; each time costs as much as the batch. */
+const MAX_TRIES = 6;
+/** A row stands where a checked write puts one. */
+const TAKEN: ReadonlySet<string> = new Set(['UNIQUE', 'PRIMARYKEY', 'ROWID'].map((key) => `SQLITE_CONSTRAINT_${key}`));
 
 export class Writer {
   readonly sessions: SessionRows;
@@ -45,6 +53,8 @@ export class Writer {
   readonly purged: PurgeTables;
   readonly permits: PermitTables;
   private readonly check: PlanCheck;
+  /** The plan that is being written; null when none is. */
+  private inHand: number | null = null;
   /** What the plan that is being written has made ready. */
   private ready: TaskReady[] = [];
   private unsettled: string[] = [];
@@ -60,33 +70,52 @@ export class Writer {
     this.counters = new Counters(db);
     this.routes = this.counters.routes;
     this.family = new FamilyTables(db, this.tasks);
-    this.repairs = new Repairs(db, this.tasks);
-    this.purged = new PurgeTables(db, this.tasks, this.counters);
+    const rederiving = new Rederiving(db);
+    this.repairs = new Repairs(db, this.tasks, rederiving);
+    this.purged = new PurgeTables(db, this.tasks, this.counters, new TombstoneRepairs(db, rederiving));
     this.permits = new PermitTables(db, this.tasks);
     const { tasks, sessions, family, repairs, purged, permits } = this;
     this.check = new PlanCheck(db, tasks, sessions, family, repairs, purged, permits);
   }
 
-  /** Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). */
+  /**
+   * Throws StoreError `unavailable` (rolled back) or `fatal` (COMMIT failed, or the roll-back did). A plan that passed
+   * its checks and cannot be written met rows that another program has changed: the batch is written once more without
+   * anything taken for known, and that plan, if it comes to that again, is dropped alone.
+   */
   commit(message: BatchMessage): BatchReply {
-    return this.inTransaction(() => {
-      this.links = '';
-      this.tasks.batch += 1;
-      const lost: [number, Lost][] = [];
-      const permits: [number, PermitsMoved][] = [];
-      const firstSequence = this.counters.nextSequence;
-      let index = 0;
-      for (const plan of decodeBatch(message)) {
-        this.ready = [];
-        this.unsettled = [];
-        const verdict = this.write(plan);
-        if (verdict !== null) lost.push([index, verdict]);
-        const { ready, unsettled } = this;
-        if (ready.length + unsettled.length > 0) permits.push([index, { ready, unsettled }]);
-        index += 1;
+    const dropped = new Map<number, Lost>();
+    for (let tries = 1; ; tries++) {
+      this.inHand = null;
+      try {
+        return this.inTransaction(() => this.writeAll(message, dropped));
+      } catch (error) {
+        const lost = this.inHand === null || tries === MAX_TRIES ? null : lostTo(error);
+        if (this.inHand === null || lost === null) throw error;
+        if (tries > 1 || lost.kind === 'conflict') dropped.set(this.inHand, lost);
       }
-      return { firstSequence, lost, links: this.links, permits };
-    });
+    }
+  }
+
+  private writeAll(message: BatchMessage, dropped: ReadonlyMap<number, Lost>): BatchReply {
+    this.links = '';
+    this.tasks.batch += 1;
+    const lost: [number, Lost][] = [];
+    const permits: [number, PermitsMoved][] = [];
+    const firstSequence = this.counters.beginBatch();
+    let index = 0;
+    for (const plan of decodeBatch(message)) {
+      this.inHand = index;
+      this.ready = [];
+      this.unsettled = [];
+      const verdict = dropped.get(index) ?? this.write(plan);
+      if (verdict !== null) lost.push([index, verdict]);
+      const { ready, unsettled } = this;
+      if (ready.length + unsettled.length > 0) permits.push([index, { ready, unsettled }]);
+      index += 1;
+    }
+    this.inHand = null;
+    return { firstSequence, lost, links: this.links, permits };
   }
 
   /** One step; whether there is more. Throws as `commit` does. */
@@ -160,18 +189,22 @@ export class Writer {
     const { taskId, events, readyOrder, nextDueAt, leaseSession, record } = row;
     const route = this.routeId(row.routeKey);
     const { insertTask } = this.statements;
-    return insertTask.run(order, taskId, events, route, readyOrder, nextDueAt, leaseSession, record).changes === 1;
+    const seal = sealOf(taskId, record);
+    return (
+      insertTask.run(order, taskId, events, route, readyOrder, nextDueAt, leaseSession, record, seal).changes === 1
+    );
   }
 
   private update(row: RowUpdate): null {
-    const task = this.tasks.get(row.taskId);
-    const version = row.baseVersion + row.events;
-    const { readyOrder, nextDueAt, leaseSession, record, purgeAt, baseVersion } = row;
+    const { taskId, readyOrder, nextDueAt, leaseSession, record, purgeAt, baseVersion } = row;
+    const task = this.tasks.get(taskId);
+    const version = baseVersion + row.events;
+    const seal = sealOf(taskId, record);
+    const { updateTask } = this.statements;
     const changed =
       task !== null &&
-      this.statements.updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, task.order, baseVersion)
-        .changes === 1;
-    if (!changed) throw new Error(`the version known of ${row.taskId} is not the one stored`);
+      updateTask.run(version, readyOrder, nextDueAt, leaseSession, record, seal, task.order, baseVersion).changes === 1;
+    if (!changed) throw new Overtaken(taskId);
     task.version = version;
     if (purgeAt !== undefined) this.statements.setPurgeAt.run(purgeAt, task.order);
     task.writtenIn = this.tasks.batch;
@@ -228,6 +261,7 @@ export class Writer {
     }
     if (rare.purge !== null) this.purged.purge(rare.purge);
     for (const operation of rare.operations) this.purged.keepOperation(operation);
+    for (const repair of rare.tombstones) this.purged.repair(repair);
   }
 
   /** Rolls back and forgets everything that the transaction may have taught this process. */
@@ -242,6 +276,21 @@ export class Writer {
     }
     return asStoreError(error, failure);
   }
+}
+
+/** The row of a task is not the one that is known. */
+class Overtaken extends Error {
+  constructor(readonly taskId: string) {
+    super(`the version known of ${taskId} is not the one stored`);
+  }
+}
+
+/** What becomes of a plan to which what is stored is no match; null for a failure of the disk or of the engine. */
+function lostTo(error: unknown): Lost | null {
+  if (!(error instanceof StoreError) || error.failure !== 'unavailable') return null;
+  const { cause, message } = error;
+  if (cause instanceof Overtaken) return { kind: 'conflict', subject: 'record', id: cause.taskId };
+  return cause instanceof Database.SqliteError && !TAKEN.has(cause.code) ? null : { kind: 'damaged', detail: message };
 }
 
 function isFull(error: unknown): boolean {

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file reeve/v1/admin_service.proto.
  */
 export const file_reeve_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("ChxyZWV2ZS92MS9hZG1pbl9zZXJ2aWNlLnByb3RvEghyZWV2ZS52MSJICg1WZXJpZnlSZXF1ZXN0EhAKCHRhc2tfaWRzGAEgAygJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlMKB0ZpbmRpbmcSDwoHdGFza19pZBgBIAEoCRIRCglpbnZhcmlhbnQYAiABKAkSDgoGZGV0YWlsGAMgASgJEhQKDGV2ZW50X251bWJlchgEIAEoAyJ8Cg5WZXJpZnlSZXNwb25zZRINCgV0YXNrcxgBIAEoAxIOCgZldmVudHMYAiABKAMSDQoFbGlua3MYAyABKAMSIwoIZmluZGluZ3MYBCADKAsyES5yZWV2ZS52MS5GaW5kaW5nEhcKD25leHRfcGFnZV90b2tlbhgFIAEoCSKaAQoNUmVwYWlyUmVxdWVzdBIPCgd0YXNrX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIiCgRraW5kGAMgASgOMhQucmVldmUudjEuUmVwYWlyS2luZBIUCgxldmVudF9udW1iZXIYBCABKAMSDgoGcmVhc29uGAUgASgJEhUKDXZhbGlkYXRlX29ubHkYBiABKAgidgoOUmVwYWlyUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoCBIQCghyZXBsYXllZBgCIAEoCBIjCghmaW5kaW5ncxgDIAMoCzIRLnJlZXZlLnYxLkZpbmRpbmcSHAoEdGFzaxgEIAEoCzIOLnJlZXZlLnYxLlRhc2siggIKDFB1cmdlUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSMgoKb2xkZXJfdGhhbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAiAEBEiYKCHN0YXR1c2VzGAMgAygOMhQucmVldmUudjEuVGFza1N0YXR1cxIRCgluYW1lc3BhY2UYBCABKAkSDQoFcXVldWUYBSABKAkSEQoJbWF4X3Rhc2tzGAYgASgFEg4KBnJlYXNvbhgHIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAggASgIEhIKCnBhZ2VfdG9rZW4YCSABKAlCDQoLX29sZGVyX3RoYW4irwEKDVB1cmdlUmVzcG9uc2USDgoGcHVyZ2VkGAEgASgDEgwKBGtlcHQYAiABKAMSDAoEbW9yZRgDIAEoCBIQCghyZXBsYXllZBgEIAEoCBIPCgdob3Jpem9uGAUgASgDEjYKEm5ld2VzdF9maW5pc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPbmV4dF9wYWdlX3Rva2VuGAcgASgJKqEBCgpSZXBhaXJLaW5kEhsKF1JFUEFJUl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaUkVQQUlSX0tJTkRfUkVCVUlMRF9SRUNPUkQQARIdChlSRVBBSVJfS0lORF9BQ0NFUFRfUkVDT1JEEAISFwoTUkVQQUlSX0tJTkRfUkVJTkRFWBADEh4KGlJFUEFJUl9LSU5EX1JFREFDVF9QQVlMT0FEEAQywgEKDEFkbWluU2VydmljZRI7CgZWZXJpZnkSFy5yZWV2ZS52MS5WZXJpZnlSZXF1ZXN0GhgucmVldmUudjEuVmVyaWZ5UmVzcG9uc2USOwoGUmVwYWlyEhcucmVldmUudjEuUmVwYWlyUmVxdWVzdBoYLnJlZXZlLnYxLlJlcGFpclJlc3BvbnNlEjgKBVB1cmdlEhYucmVldmUudjEuUHVyZ2VSZXF1ZXN0GhcucmVldmUudjEuUHVyZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_reeve_v1_task]);
+  fileDesc("ChxyZWV2ZS92MS9hZG1pbl9zZXJ2aWNlLnByb3RvEghyZWV2ZS52MSJICg1WZXJpZnlSZXF1ZXN0EhAKCHRhc2tfaWRzGAEgAygJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlMKB0ZpbmRpbmcSDwoHdGFza19pZBgBIAEoCRIRCglpbnZhcmlhbnQYAiABKAkSDgoGZGV0YWlsGAMgASgJEhQKDGV2ZW50X251bWJlchgEIAEoAyLBAQoOVmVyaWZ5UmVzcG9uc2USDQoFdGFza3MYASABKAMSDgoGZXZlbnRzGAIgASgDEg0KBWxpbmtzGAMgASgDEiMKCGZpbmRpbmdzGAQgAygLMhEucmVldmUudjEuRmluZGluZxIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSEgoKdG9tYnN0b25lcxgGIAEoAxIMCgRrZXlzGAcgASgDEhAKCHNlc3Npb25zGAggASgDEg8KB3Blcm1pdHMYCSABKAMimgEKDVJlcGFpclJlcXVlc3QSDwoHdGFza19pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSIgoEa2luZBgDIAEoDjIULnJlZXZlLnYxLlJlcGFpcktpbmQSFAoMZXZlbnRfbnVtYmVyGAQgASgDEg4KBnJlYXNvbhgFIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAYgASgIInYKDlJlcGFpclJlc3BvbnNlEg8KB2FwcGxpZWQYASABKAgSEAoIcmVwbGF5ZWQYAiABKAgSIwoIZmluZGluZ3MYAyADKAsyES5yZWV2ZS52MS5GaW5kaW5nEhwKBHRhc2sYBCABKAsyDi5yZWV2ZS52MS5UYXNrIoICCgxQdXJnZVJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEjIKCm9sZGVyX3RoYW4YAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IAIgBARImCghzdGF0dXNlcxgDIAMoDjIULnJlZXZlLnYxLlRhc2tTdGF0dXMSEQoJbmFtZXNwYWNlGAQgASgJEg0KBXF1ZXVlGAUgASgJEhEKCW1heF90YXNrcxgGIAEoBRIOCgZyZWFzb24YByABKAkSFQoNdmFsaWRhdGVfb25seRgIIAEoCBISCgpwYWdlX3Rva2VuGAkgASgJQg0KC19vbGRlcl90aGFuIq8BCg1QdXJnZVJlc3BvbnNlEg4KBnB1cmdlZBgBIAEoAxIMCgRrZXB0GAIgASgDEgwKBG1vcmUYAyABKAgSEAoIcmVwbGF5ZWQYBCABKAgSDwoHaG9yaXpvbhgFIAEoAxI2ChJuZXdlc3RfZmluaXNoX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD25leHRfcGFnZV90b2tlbhgHIAEoCSqhAQoKUmVwYWlyS2luZBIbChdSRVBBSVJfS0lORF9VTlNQRUNJRklFRBAAEh4KGlJFUEFJUl9LSU5EX1JFQlVJTERfUkVDT1JEEAESHQoZUkVQQUlSX0tJTkRfQUNDRVBUX1JFQ09SRBACEhcKE1JFUEFJUl9LSU5EX1JFSU5ERVgQAxIeChpSRVBBSVJfS0lORF9SRURBQ1RfUEFZTE9BRBAEMsIBCgxBZG1pblNlcnZpY2USOwoGVmVyaWZ5EhcucmVldmUudjEuVmVyaWZ5UmVxdWVzdBoYLnJlZXZlLnYxLlZlcmlmeVJlc3BvbnNlEjsKBlJlcGFpchIXLnJlZXZlLnYxLlJlcGFpclJlcXVlc3QaGC5yZWV2ZS52MS5SZXBhaXJSZXNwb25zZRI4CgVQdXJnZRIWLnJlZXZlLnYxLlB1cmdlUmVxdWVzdBoXLnJlZXZlLnYxLlB1cmdlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_reeve_v1_task]);
 
 /**
  * What is to be checked.
@@ -25,7 +25,8 @@ export const file_reeve_v1_admin_service: GenFile = /*@__PURE__*/
  */
 export type VerifyRequest = Message<"reeve.v1.VerifyRequest"> & {
   /**
-   * These tasks only, at most 1,000. Empty: the whole store, in admission order.
+   * These tasks only, purged or not, at most 1,000. Empty: the whole store, in admission order; then
+   * its keys, its sessions and its permits.
    *
    * @generated from field: repeated string task_ids = 1;
    */
@@ -60,7 +61,7 @@ export const VerifyRequestSchema: GenMessage<VerifyRequest> = /*@__PURE__*/
  */
 export type Finding = Message<"reeve.v1.Finding"> & {
   /**
-   * The task it is about.
+   * The task it is about; empty where it is about none that has a name, and the detail says what.
    *
    * @generated from field: string task_id = 1;
    */
@@ -135,6 +136,34 @@ export type VerifyResponse = Message<"reeve.v1.VerifyResponse"> & {
    * @generated from field: string next_page_token = 5;
    */
   nextPageToken: string;
+
+  /**
+   * Purged tasks of which the rest was looked at in this page.
+   *
+   * @generated from field: int64 tombstones = 6;
+   */
+  tombstones: bigint;
+
+  /**
+   * Idempotency keys looked at in this page; of a whole store, behind its tasks.
+   *
+   * @generated from field: int64 keys = 7;
+   */
+  keys: bigint;
+
+  /**
+   * Sessions looked at in this page; of a whole store, behind its keys.
+   *
+   * @generated from field: int64 sessions = 8;
+   */
+  sessions: bigint;
+
+  /**
+   * Permits of concurrency keys and serialized capabilities looked at in this page; of a whole store, behind its sessions.
+   *
+   * @generated from field: int64 permits = 9;
+   */
+  permits: bigint;
 };
 
 /**
@@ -228,7 +257,7 @@ export type RepairResponse = Message<"reeve.v1.RepairResponse"> & {
   findings: Finding[];
 
   /**
-   * The task afterwards. Unset when it would still be damaged.
+   * The task afterwards; of a purged one the stub, as Get has it. Unset when it would still be damaged.
    *
    * @generated from field: reeve.v1.Task task = 4;
    */
@@ -413,7 +442,8 @@ export enum RepairKind {
   ACCEPT_RECORD = 2,
 
   /**
-   * What is derived from the record (its place in the queue, timers, counts) is written anew.
+   * What is derived from the record (its place in the queue, timers, counts, who is still to be told)
+   * is written anew.
    *
    * @generated from enum value: REPAIR_KIND_REINDEX = 3;
    */
@@ -442,11 +472,12 @@ export const RepairKindSchema: GenEnum<RepairKind> = /*@__PURE__*/
 export const AdminService: GenService<{
   /**
    * Verify checks stored tasks against the invariants: the record is the fold of its history, every
-   * edge is declared, numbers have no gaps, the hash chain holds, counts are what they count. Reads
-   * only. Every task is looked at in one snapshot, and a finding is looked at once more before it is
-   * told, so that a live store has no false ones. One call checks one page.
+   * edge is declared, numbers have no gaps, the hash chain holds, counts are what they count; and what
+   * is left of purged tasks, the idempotency keys, the sessions and the permits. Reads only. Every task is looked at
+   * in one snapshot, and a finding is looked at once more before it is told, so that a live store has
+   * no false ones. One call checks one page.
    *
-   * Errors: MALFORMED, CURSOR_INVALID, TASK_NOT_FOUND (a named task).
+   * Errors: MALFORMED, CURSOR_INVALID, TASK_NOT_FOUND (a named task that never was).
    *
    * @generated from rpc reeve.v1.AdminService.Verify
    */
@@ -457,7 +488,9 @@ export const AdminService: GenService<{
   },
   /**
    * Repair makes a damaged task usable again, by an event in its history that says who did what and
-   * why. Nothing else may be done to a damaged task. What repair finds sound it leaves alone.
+   * why. Nothing else may be done to a damaged task. What repair finds sound it leaves alone. Of a
+   * purged task it mends what is left: REINDEX its names, ACCEPT_RECORD gives up a tombstone that cannot
+   * be read. That has no history: it is in the log, and the answer is remembered for 30 days.
    *
    * Errors: MALFORMED, TASK_NOT_FOUND, IDEMPOTENCY_CONFLICT, INVALID_TRANSITION (this kind of repair
    * cannot mend what is wrong; the metadata say which can), CONTENTION, OUTCOME_UNKNOWN.
