@@ -59,7 +59,7 @@ export default defineConfig(
   },
   {
     // Tools that load a file by path ask for its default export.
-    files: ['*.config.ts', '*.config.js', 'test/counting-reporter.ts'],
+    files: ['*.config.ts', '*.config.js', 'test/counting-reporter.ts', 'test/faults/scenario-reporter.ts'],
     rules: { 'no-restricted-syntax': 'off' },
   },
   { files: ['**/*.js', '**/*.mjs'], extends: [tseslint.configs.disableTypeChecked] },

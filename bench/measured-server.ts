@@ -3,23 +3,18 @@
  * Prints `ready ADDRESS`, then one JSON line per line of its input: `mark` tells what happened since the last one,
  * `gc` collects first.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { loadConfig } from '../src/server/load-config.js';
 import { startServer } from '../src/server/start-server.js';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.js';
-
-/** Delays finer than this are not told apart. */
-const RESOLUTION_MS = 5;
+import { type LoopFigures, LoopWatch, percentile } from './stopwatch.js';
 
 export interface Measured {
   readonly seconds: number;
-  /** Of one core, all threads together. */
-  readonly cpuShare: number;
-  /** How late timers of the event loop were, ms. */
-  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number };
-  /** Transactions of the store. */
+  readonly loop: LoopFigures;
+  /** Transactions of the store, and how long each took as the server saw it, ms. */
   readonly commits: number;
+  readonly commitMs: { readonly p50: number; readonly p99: number };
   readonly residentMib: number;
   readonly heapMib: number;
   /** Sockets, timers and the like that keep the event loop alive. */
@@ -27,43 +22,37 @@ export interface Measured {
 }
 
 const store = await openSqliteStore({ path: process.argv[2] ?? '' });
-let commits = 0;
+let commitMs: number[] = [];
 const commit = store.commit.bind(store);
-store.commit = (batch) => {
-  commits += 1;
-  return commit(batch);
+store.commit = async (batch) => {
+  const begunAtMs = performance.now();
+  try {
+    return await commit(batch);
+  } finally {
+    commitMs.push(performance.now() - begunAtMs);
+  }
 };
 const config = { ...loadConfig({ env: {} }), listen: '127.0.0.1:0', logLevel: 'warn' as const };
 const server = await startServer(config, { store });
 
-const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-delays.enable();
+let watch = new LoopWatch();
 let markedAtMs = performance.now();
-let cpu = process.cpuUsage();
 
 function mark(): Measured {
-  const seconds = (performance.now() - markedAtMs) / 1_000;
-  const { user, system } = process.cpuUsage(cpu);
   const { rss, heapUsed } = process.memoryUsage();
   const measured = {
-    seconds,
-    cpuShare: (user + system) / 1e6 / seconds,
-    loopDelayMs: { p50: late(50), p99: late(99), max: Math.max(delays.max / 1e6 - RESOLUTION_MS, 0) },
-    commits,
+    seconds: (performance.now() - markedAtMs) / 1_000,
+    loop: watch.end(),
+    commits: commitMs.length,
+    commitMs: { p50: percentile(commitMs, 0.5), p99: percentile(commitMs, 0.99) },
     residentMib: rss / 1_048_576,
     heapMib: heapUsed / 1_048_576,
     handles: process.getActiveResourcesInfo().length,
   };
   markedAtMs = performance.now();
-  cpu = process.cpuUsage();
-  commits = 0;
-  delays.reset();
+  commitMs = [];
+  watch = new LoopWatch();
   return measured;
-}
-
-/** The histogram counts the whole interval between two timers; what is beyond its resolution is delay. */
-function late(percentile: number): number {
-  return Math.max(delays.percentile(percentile) / 1e6 - RESOLUTION_MS, 0);
 }
 
 createInterface({ input: process.stdin }).on('line', (line) => {

@@ -8,6 +8,7 @@ import { reason } from '../kernel/reason-codes.js';
 import type { Timer } from '../lib/clock.js';
 import type { SessionRow } from '../store/commit-plan.js';
 import type { QuietPeriod } from './quiet-period.js';
+import { endAt } from './session-ends.js';
 import type { Sessions } from './sessions.js';
 
 /** Part of the two seconds that recovery may take beyond the TTL. */
@@ -93,7 +94,11 @@ export class SessionReaper {
   }
 
   private async expire(row: SessionRow, now: number): Promise<void> {
-    const written = await this.authority.writeSession({ kind: 'expire', sessionId: row.sessionId, now });
+    const written = await this.authority.writeSession({
+      kind: 'expire',
+      sessionId: row.sessionId,
+      end: endAt(now, 'expired'),
+    });
     if (written.kind === 'done') this.sessions.gone(row.sessionId);
   }
 

@@ -13,6 +13,7 @@ import type { SessionRow, SessionWrite } from '../store/commit-plan.js';
 import type { ClaimDelivery } from './claim-delivery.js';
 import type { Pool } from './pool.js';
 import { type HeldClaims, heldClaimsOf, type LeasedClaim } from './session-claims.js';
+import { endAt } from './session-ends.js';
 import { type SessionIdentity, WorkSession } from './work-session.js';
 import type { DeliveredClaim, LeaseLoss, WorkSink } from './work-sink.js';
 
@@ -168,7 +169,8 @@ export class Sessions {
     // By default it is the TTL, and that is what the last renewal wrote.
     if (lingerMs === null) return;
     if (lingerMs === 0) {
-      this.write({ kind: 'end', sessionId, attachment }, () => this.gone(sessionId));
+      const end = endAt(this.context.authority.now(), 'stream_ended');
+      this.write({ kind: 'end', sessionId, attachment, end }, () => this.gone(sessionId));
       return;
     }
     const until = this.context.authority.now() + lingerMs;

@@ -12,6 +12,7 @@ import type { Cause } from '../kernel/cause.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import type { SessionRow } from '../store/commit-plan.js';
 import type { ClaimReport } from './dispatcher.js';
+import { endAt } from './session-ends.js';
 import type { Sessions } from './sessions.js';
 
 /** The first attachment is the only one: there is no stream to attach. */
@@ -78,7 +79,9 @@ export class UnarySessions {
   /** Its claim is over, or it never had one. One that a stream has opened is left to its stream. */
   async end(row: SessionRow): Promise<void> {
     if (row.helloJson !== HELLO_JSON) return;
-    await this.authority.writeSession({ kind: 'end', sessionId: row.sessionId, attachment: row.attachment });
+    const { sessionId, attachment } = row;
+    const end = endAt(this.authority.now(), 'claim_ended');
+    await this.authority.writeSession({ kind: 'end', sessionId, attachment, end });
   }
 
   /** The holder was heard from. SESSION_GONE when it is too late. */

@@ -16,6 +16,7 @@ import type { TaskStore } from '../store/task-store.js';
 import { PermitAlignment } from '../timers/permit-alignment.js';
 import { Propagation } from '../timers/propagation.js';
 import { Purging } from '../timers/purging.js';
+import { SessionForgetting } from '../timers/session-forgetting.js';
 import { TaskTimers } from '../timers/task-timers.js';
 
 export interface EngineOptions {
@@ -45,6 +46,7 @@ export interface Engine {
   readonly timers: TaskTimers;
   readonly propagation: Propagation;
   readonly purging: Purging;
+  readonly forgetting: SessionForgetting;
   readonly permits: PermitAlignment;
 }
 
@@ -58,11 +60,13 @@ export async function makeEngine(options: EngineOptions): Promise<Engine> {
   const quiet = new QuietPeriod(clock);
   const rules = { actionKinds: kinds, capabilityClasses };
   const dispatcher = new Dispatcher({ authority, quiet, rules, onError: onDefect });
-  const timers = new TaskTimers(authority, () => quiet.quietSince(), onDefect);
+  const quietSince = (): number => quiet.quietSince();
+  const timers = new TaskTimers(authority, quietSince, onDefect);
   const propagation = new Propagation(authority, onDefect);
   const purging = new Purging({ authority, onError: onDefect, onPurged });
+  const forgetting = new SessionForgetting({ authority, quietSince, onError: onDefect });
   const permits = new PermitAlignment(authority, onDefect);
-  return { authority, quiet, dispatcher, timers, propagation, purging, permits };
+  return { authority, quiet, dispatcher, timers, propagation, purging, forgetting, permits };
 }
 
 /** Takes up what a crash left, and whatever comes. Throws StoreError when the store does not answer. */
@@ -73,6 +77,7 @@ export async function startEngine(engine: Engine): Promise<void> {
   engine.timers.start();
   engine.propagation.start();
   engine.purging.start();
+  engine.forgetting.start();
 }
 
 /** No more claims, everything accepted committed and answered, nothing left running. The store stays open. */
@@ -81,6 +86,7 @@ export async function stopEngine(engine: Engine): Promise<void> {
   engine.timers.stop();
   engine.propagation.stop();
   const purged = engine.purging.stop();
+  engine.forgetting.stop();
   engine.permits.stop();
   await Promise.all([engine.authority.stop(), purged]);
   engine.dispatcher.stop();

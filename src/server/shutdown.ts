@@ -15,6 +15,7 @@ import type { TaskStore } from '../store/task-store.js';
 import type { PermitAlignment } from '../timers/permit-alignment.js';
 import type { Propagation } from '../timers/propagation.js';
 import type { Purging } from '../timers/purging.js';
+import type { SessionForgetting } from '../timers/session-forgetting.js';
 import type { TaskTimers } from '../timers/task-timers.js';
 import type { Health } from './health.js';
 import type { Log } from './log.js';
@@ -31,6 +32,7 @@ export interface RunningParts {
   readonly timers: TaskTimers;
   readonly propagation: Propagation;
   readonly purging: Purging;
+  readonly forgetting: SessionForgetting;
   readonly permits: PermitAlignment;
   readonly quiet: QuietPeriod;
   readonly feed: TaskFeed;
@@ -66,8 +68,8 @@ export class StopError extends Error {
 
 /** Throws StopError once everything is over, when a step failed or did not end in its time. */
 export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, address }: StopTerms): Promise<void> {
-  const { log, clock, health, storeHealth, dispatcher, timers, propagation, purging, permits } = parts;
-  const { quiet, feed, authority, store } = parts;
+  const { log, clock, health, storeHealth, dispatcher, timers, propagation, purging, forgetting } = parts;
+  const { permits, quiet, feed, authority, store } = parts;
   const steps = new Steps(log, clock);
   log.info({ grace_ms: graceMs }, 'stopping');
   await steps.take('say that nothing is served any more', () => {
@@ -81,6 +83,7 @@ export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, ad
   // What is being purged goes on to its next step, and needs its commits.
   let purged: Promise<void> = Promise.resolve();
   await steps.take('stop the purges', () => void (purged = purging.stop()));
+  await steps.take('stop the forgetting of sessions', () => forgetting.stop());
   await steps.take('stop the alignment of permits', () => permits.stop());
   await steps.take('commit what was accepted', () => committed(authority, purged), FLUSH_PATIENCE_MS);
   await steps.take('end the sessions', () => dispatcher.stop());

@@ -23,13 +23,12 @@ import {
 } from '../wire/purge-codec.js';
 import { RefusalError } from '../wire/refusal-error.js';
 import type { CallContext } from './call.js';
+import { OPERATION_REMEMBERED_MS } from './operation-memory.js';
 import { valueOf } from './task-views.js';
 
 const TASKS_PER_LIST = 256;
 /** Each looks at a bounded number of rows: so much is one step, however little of it may go. */
 const MAX_LISTS_PER_STEP = 64;
-/** How long the answer to a step is remembered. */
-const REMEMBERED_MS = 30 * 86_400_000;
 
 export interface PurgeContext {
   readonly authority: Authority;
@@ -84,7 +83,7 @@ export class Purges {
     onPurged({ ...step, ...scope, reason, principal: call.principal, key });
     const at = authority.now();
     const entry = { key, contentHash, answerJson: encodeStep(step), at };
-    const kept = await authority.upkeep.keepOperation({ entry, forgetBefore: at - REMEMBERED_MS });
+    const kept = await authority.upkeep.keepOperation({ entry, forgetBefore: at - OPERATION_REMEMBERED_MS });
     if (kept.kind === 'refused') throw new RefusalError(kept.refusal);
     return step;
   }

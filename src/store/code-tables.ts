@@ -9,7 +9,7 @@ import type { ActorType, Source } from '../kernel/cause.js';
 import type { EventType, Follower, RepairKind, RetryCause } from '../kernel/event.js';
 import type { PolicyField } from '../kernel/policy-update.js';
 import type { TaskStatus } from '../kernel/status.js';
-import type { SessionState } from './commit-plan.js';
+import type { SessionEndCause, SessionState } from './commit-plan.js';
 import type { FollowedOutcome } from './family-rows.js';
 import type { PermitRowState } from './permit-rules.js';
 
@@ -177,3 +177,6 @@ export const PERMIT_STATES = namesByCode(PERMIT_STATE_CODES);
 
 export const SESSION_CODES: Codes<SessionState> = { live: 0, draining: 1, gone: 2 };
 export const SESSION_STATES = namesByCode(SESSION_CODES);
+
+export const END_CAUSE_CODES: Codes<SessionEndCause> = { expired: 0, stream_ended: 1, claim_ended: 2 };
+export const END_CAUSES = namesByCode(END_CAUSE_CODES);

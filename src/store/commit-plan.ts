@@ -124,7 +124,35 @@ export interface SessionRow {
   /** The subscription and versions of its Hello, as JSON text; opaque to the store. */
   readonly helloJson: string;
   readonly createdAt: number;
+  /** Absent until it is gone, and for one that went before this was kept. */
+  readonly ended?: EndedSession;
 }
+
+/**
+ * Why a session is gone: it was not heard from in time; its stream ended and it had asked for no linger; it was a session
+ * of one claim, and is over with it.
+ */
+export type SessionEndCause = 'expired' | 'stream_ended' | 'claim_ended';
+
+/** What is said of a session that ends. Times in epoch ms. */
+export interface SessionEnd {
+  readonly at: number;
+  readonly cause: SessionEndCause;
+  /** From then on its row may be forgotten. */
+  readonly forgetAt: number;
+}
+
+/** And what the store saw when it ended. */
+export interface EndedSession extends SessionEnd {
+  /** It was draining: it left on purpose. */
+  readonly drained: boolean;
+  /** How many leases it held, and the first of their tasks in admission order, at most MAX_TASKS_NAMED_AT_END. */
+  readonly held: number;
+  readonly taskIds: readonly string[];
+}
+
+/** So that the row of a session that held thousands stays small; their histories say the rest. */
+export const MAX_TASKS_NAMED_AT_END = 32;
 
 export type SessionWrite =
   | { readonly kind: 'open'; readonly session: SessionRow }
@@ -146,10 +174,10 @@ export type SessionWrite =
   | { readonly kind: 'linger'; readonly sessionId: string; readonly attachment: number; readonly until: number }
   /** Refused unless it is live under this attachment. */
   | { readonly kind: 'drain'; readonly sessionId: string; readonly attachment: number }
-  /** Takes an expired session: refused when it is gone already or `expiresAt` is not strictly below `now`. */
-  | { readonly kind: 'expire'; readonly sessionId: string; readonly now: number }
+  /** Takes an expired session: refused when it is gone already or `expiresAt` is not strictly below `end.at`. */
+  | { readonly kind: 'expire'; readonly sessionId: string; readonly end: SessionEnd }
   /** Ends a session of this attachment at once, whatever its expiry. */
-  | { readonly kind: 'end'; readonly sessionId: string; readonly attachment: number };
+  | { readonly kind: 'end'; readonly sessionId: string; readonly attachment: number; readonly end: SessionEnd };
 
 /** The original answer to a keyed intent, kept as long as its task is. */
 export interface LedgerEntry {

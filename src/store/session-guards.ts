@@ -2,7 +2,10 @@
  * The guards of sessions, one truth for all adapters: whether what a decision read still holds, and what a write
  * leaves. Pure: `null` is a refusal, and then the plan it belongs to is dropped whole.
  */
-import type { SessionRead, SessionRow, SessionWrite } from './commit-plan.js';
+import type { EndedSession, SessionEnd, SessionRead, SessionRow, SessionWrite } from './commit-plan.js';
+
+/** The leases of a session, by the tasks: how many, and the first of them. */
+export type LeasesHeld = Pick<EndedSession, 'held' | 'taskIds'>;
 
 export function sessionHolds(row: SessionRow | null, read: SessionRead): boolean {
   if (row === null || row.attachment !== read.attachment) return false;
@@ -25,8 +28,20 @@ export function sessionAfter(row: SessionRow | null, write: SessionWrite): Sessi
     case 'drain':
       return row.attachment === write.attachment && row.state === 'live' ? { ...row, state: 'draining' } : null;
     case 'expire':
-      return row.expiresAt < write.now ? { ...row, state: 'gone' } : null;
+      return row.expiresAt < write.end.at ? ended(row, write.end) : null;
     case 'end':
-      return row.attachment === write.attachment ? { ...row, state: 'gone' } : null;
+      return row.attachment === write.attachment ? ended(row, write.end) : null;
   }
+}
+
+const NOT_COUNTED: LeasesHeld = { held: 0, taskIds: [] };
+
+/** Its leases are counted where it is written, and only once. */
+function ended(row: SessionRow, end: SessionEnd): SessionRow {
+  return { ...row, state: 'gone', ended: { ...end, drained: row.state === 'draining', ...NOT_COUNTED } };
+}
+
+/** The row as it is written, with what the session held at that moment. */
+export function countedAtEnd(row: SessionRow, leases: (sessionId: string) => LeasesHeld): SessionRow {
+  return row.ended === undefined ? row : { ...row, ended: { ...row.ended, ...leases(row.sessionId) } };
 }

@@ -183,6 +183,14 @@ export interface TaskStore {
    * them.
    */
   sessionsAhead(now: number, limit: number): Promise<readonly SessionRow[]>;
+  /** Sessions that are gone and not forgotten, in the order of their ids, after the one given. */
+  goneSessions(afterId: string | null, limit: number): Promise<readonly SessionRow[]>;
+  /**
+   * Removes a bounded number of rows of gone sessions that hold no lease: those whose time has come at `now` (epoch ms),
+   * and of the others so many that about `most` gone ones are left, those first whose time would come first. Whether
+   * there is more. Throws StoreError `unavailable`.
+   */
+  forgetSessions(now: number, most: number): Promise<boolean>;
   /** The sessions that hold the lease of any task, each once. */
   leaseHolders(): Promise<readonly string[]>;
   /** Tasks whose lease a session holds, in admission order, after the one given. */

@@ -6,18 +6,25 @@ import { createHash } from 'node:crypto';
 import {
   type DrainWorkerRequest,
   type ListWorkersRequest,
+  SessionEndCause,
+  type SessionEndSchema,
   SessionState,
   type WorkerSessionSchema,
 } from '../gen/reeve/v1/worker_service_pb.js';
 import { EXECUTION_TARGETS } from '../kernel/admission/application.js';
 import type { Actor, Reason } from '../kernel/cause.js';
-import type { SessionRow, SessionState as StateWord } from '../store/commit-plan.js';
+import type {
+  EndedSession,
+  SessionEndCause as EndWord,
+  SessionRow,
+  SessionState as StateWord,
+} from '../store/commit-plan.js';
 import { readActor, readReason } from './cause-codec.js';
 import { EnumTable, executionTargets } from './enum-tables.js';
 import { readPageSize } from './list-codec.js';
 import type { Fields } from './message-fields.js';
 import type { TokenMint } from './opaque-token.js';
-import { malformedField, unsupportedField } from './refusal-error.js';
+import { malformedField } from './refusal-error.js';
 import { sessionAlias } from './session-alias.js';
 import { toDuration, toTimestamp } from './time-values.js';
 import { readKey } from './transition-codec.js';
@@ -26,6 +33,12 @@ const states = new EnumTable<StateWord, SessionState>({
   live: SessionState.LIVE,
   draining: SessionState.DRAINING,
   gone: SessionState.GONE,
+});
+
+const endCauses = new EnumTable<EndWord, SessionEndCause>({
+  expired: SessionEndCause.EXPIRED,
+  stream_ended: SessionEndCause.STREAM_ENDED,
+  claim_ended: SessionEndCause.CLAIM_ENDED,
 });
 
 /** What a session said of itself; of a session without a stream all lists are empty. */
@@ -53,6 +66,7 @@ export interface ListWorkersCommand {
   readonly queue: string;
   readonly actionKind: string;
   readonly workerName: string;
+  readonly includeGone: boolean;
   readonly pageSize: number;
   /** The place of the last session that was shown. */
   readonly after: string | null;
@@ -60,15 +74,15 @@ export interface ListWorkersCommand {
 }
 
 export function readListWorkers(request: ListWorkersRequest, tokens: TokenMint): ListWorkersCommand {
-  const { namespace, queue, actionKind, workerName, pageToken } = request;
-  if (request.includeGone) throw unsupportedField('include_gone');
-  const conditions = JSON.stringify([namespace, queue, actionKind, workerName]);
+  const { namespace, queue, actionKind, workerName, includeGone, pageToken } = request;
+  const conditions = JSON.stringify([namespace, queue, actionKind, workerName, includeGone]);
   const purpose = `workers\n${createHash('sha256').update(conditions).digest('base64url')}`;
   return {
     namespace,
     queue,
     actionKind,
     workerName,
+    includeGone,
     pageSize: readPageSize(request.pageSize),
     after: pageToken === '' ? null : tokens.read('page_token', purpose, pageToken),
     purpose,
@@ -99,19 +113,32 @@ export interface DrainCommand {
   readonly key: string;
   readonly actor: Actor;
   readonly reason: Reason | null;
+  /** `sha256:<hex>` of what is asked. */
+  readonly contentHash: string;
 }
 
 export function readDrainWorker(request: DrainWorkerRequest): DrainCommand {
   const { sessionAlias: alias, workerName } = request;
   if (alias === '' && workerName === '') throw malformedField('session_alias', 'is required, or a worker_name');
   if (alias !== '' && workerName !== '') throw malformedField('worker_name', 'only without session_alias');
-  return {
+  const asked = {
     alias: alias === '' ? null : alias,
     workerName,
-    key: readKey('idempotency_key', request.idempotencyKey),
-    actor: readActor('actor', request.actor) ?? { type: 'operator', id: '' },
+    actor: readActor('actor', request.actor) ?? ({ type: 'operator', id: '' } as const),
     reason: readReason('reason', request.reason),
   };
+  const contentHash = `sha256:${createHash('sha256').update(JSON.stringify(asked)).digest('hex')}`;
+  return { ...asked, key: readKey('idempotency_key', request.idempotencyKey), contentHash };
+}
+
+/** The sessions that a drain means, as they are remembered under its key. */
+export function encodeDrained(sessionIds: readonly string[]): string {
+  return JSON.stringify(sessionIds);
+}
+
+export function decodeDrained(text: string): readonly string[] {
+  const parsed: unknown = JSON.parse(text);
+  return Array.isArray(parsed) ? parsed.filter((id): id is string => typeof id === 'string') : [];
 }
 
 export function workerSessionMessage(row: SessionRow, presence: SessionPresence): Fields<typeof WorkerSessionSchema> {
@@ -138,7 +165,12 @@ export function workerSessionMessage(row: SessionRow, presence: SessionPresence)
     linger: toDuration(row.lingerMs ?? row.ttlMs),
     createTime: toTimestamp(row.createdAt),
     expireTime: toTimestamp(row.expiresAt),
+    ...(row.ended === undefined ? {} : { end: endMessage(row.ended) }),
   };
+}
+
+function endMessage({ at, cause, drained, held, taskIds }: EndedSession): Fields<typeof SessionEndSchema> {
+  return { endTime: toTimestamp(at), cause: endCauses.value(cause), drained, held, heldTaskIds: [...taskIds] };
 }
 
 function helloOf({ helloJson }: SessionRow): Hello {

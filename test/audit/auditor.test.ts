@@ -10,7 +10,7 @@ import { authorityCause } from '../../src/kernel/cause.js';
 import { reason } from '../../src/kernel/reason-codes.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import { memoryEngine, sqliteEngine, temporaryFolder } from '../contract/engines.js';
-import { sessionRow } from '../contract/sample-plans.js';
+import { endOf, sessionRow } from '../contract/sample-plans.js';
 import { causeOf } from '../support/submissions.js';
 import { World } from '../support/world.js';
 
@@ -24,7 +24,7 @@ async function orphaned(): Promise<{ readonly world: World; readonly auditor: Au
   await world.admit('a', { taskId: 'a' });
   const claim = { sessionId: 's', worker: 'w', sessionTtlMs: 60_000, acceptTimeoutMs: 60_000 };
   await world.apply({ taskId: 'a', intent: { kind: 'claim', ...claim, cause: causeOf('worker') } });
-  await world.authority.writeSession({ kind: 'end', sessionId: 's', attachment: 1 });
+  await world.authority.writeSession({ kind: 'end', sessionId: 's', attachment: 1, end: endOf() });
   return { world, auditor: new Auditor(world.authority, () => world.clock.nowMs()) };
 }
 

@@ -9,6 +9,7 @@ import { reason } from '../../src/kernel/reason-codes.js';
 import { refuse } from '../../src/kernel/refusal.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import { temporaryFolder } from '../contract/engines.js';
+import { endOf } from '../contract/sample-plans.js';
 import { causeOf } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
@@ -24,7 +25,7 @@ it.each(['its key again', 'another key'])('a lost lease that could not be taken 
   const db = new Database(path);
   db.prepare("UPDATE tasks SET record = 'x'").run();
   db.close();
-  await world.authority.writeSession({ kind: 'end', sessionId, attachment });
+  await world.authority.writeSession({ kind: 'end', sessionId, attachment, end: endOf() });
   const repairs = new Repairs(world.authority, new Auditor(world.authority, () => 0));
   const cause = { ...causeOf('admin'), reason: reason('run.repaired.operator', 'a disk went bad') };
   const repair = (key: string) =>

@@ -11,6 +11,7 @@ import { reason } from '../../src/kernel/reason-codes.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { temporaryFolder } from '../contract/engines.js';
+import { endOf } from '../contract/sample-plans.js';
 import { causeOf, subscription } from '../support/submissions.js';
 import { type TestWorker, openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
@@ -123,7 +124,7 @@ describe('rebuild_record', () => {
     await running('a');
     tamper(OOPS('a'));
     const { sessionId, attachment } = worker;
-    await world.authority.writeSession({ kind: 'end', sessionId, attachment });
+    await world.authority.writeSession({ kind: 'end', sessionId, attachment, end: endOf() });
     const answer = await repair('a', 'rebuild_record');
     expect(answer).toMatchObject({ applied: true, record: { status: 'queued', lease: null, attempt: 1 } });
     expect(await findings()).toEqual([]);

@@ -16,6 +16,7 @@ import type { Refusal } from '../../src/kernel/refusal.js';
 import type { RecordWrite } from '../../src/store/commit-plan.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
+import { endOf } from '../contract/sample-plans.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { causeOf, submission } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
@@ -117,7 +118,7 @@ describe('a defect', () => {
     readonly prefetch = async (): Promise<void> => this.breakIn('prefetch');
 
     judge(batch: Parameters<Work['judge']>[0]): void {
-      batch.writeSession({ kind: 'expire', sessionId: 'nobody', now: 0 }).answer(this, () => undefined);
+      batch.writeSession({ kind: 'expire', sessionId: 'nobody', end: endOf(0) }).answer(this, () => undefined);
       this.breakIn('judge');
     }
 

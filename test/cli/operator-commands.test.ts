@@ -1,6 +1,7 @@
 // The commands of operators against a real service: many tasks at once, holds, changes, workers, and why.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ReeveClient, workers } from '../server/reeve-client.js';
 import { Cli, jsonLines, parsed, type Service, startService } from './cli-rig.js';
 
 let service: Service;
@@ -101,6 +102,32 @@ describe('workers and drain-worker', () => {
     expect((await service.reeve('drain-worker', 'nobody')).end).toBe(3);
     worker.signal('SIGTERM');
     await worker.finished;
+  });
+});
+
+describe('workers --gone', () => {
+  it('shows who went, when, why and with which tasks, and without the option nobody who is gone', async () => {
+    const queue = 'cli-gone';
+    const id = await submitted('--queue', queue);
+    const client = new ReeveClient(service.address);
+    const stream = client.bidi(workers.work);
+    const hello = { workerName: 'cli-gone', actionKinds: ['agent'], slots: 1, queues: [queue], linger: {} };
+    stream.send({ frameId: 1n, frame: { case: 'hello', value: hello } });
+    for (let claimed = false; !claimed;) claimed = (await stream.next())?.frame.case === 'claims';
+    stream.half();
+    await stream.ended;
+    const names = ['--queue', queue, '--name', 'cli-gone'];
+    for (let live = true; live;) live = (await service.reeve('workers', ...names)).out.includes('cli-gone');
+    const { out } = await service.reeve('workers', '--gone', ...names);
+    expect(out).toMatch(/^WORKER +SESSION +STATE +STREAM +HELD +HEARD +QUEUES +KINDS +ENDED +LOST\n/);
+    const ending = `cli-gone +agent +\\d.* ago, stream ended +${id}`;
+    expect(out).toMatch(new RegExp(`^cli-gone +\\S+ +gone +1 +${ending}$`, 'm'));
+    const [one] = jsonLines((await service.reeve('workers', '--gone', ...names, '--json')).out);
+    expect(one).toMatchObject({
+      state: 'SESSION_STATE_GONE',
+      end: { cause: 'SESSION_END_CAUSE_STREAM_ENDED', held: 1, held_task_ids: [id] },
+    });
+    client.close();
   });
 });
 

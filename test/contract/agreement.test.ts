@@ -15,6 +15,7 @@ import {
   cancelled,
   claimed,
   completed,
+  endOf,
   joined,
   planOf,
   purgeOf,
@@ -103,8 +104,8 @@ const sessionWrite = fc
       },
       renew: { kind: 'renew', sessionId, attachment, expiresAt },
       drain: { kind: 'drain', sessionId, attachment },
-      expire: { kind: 'expire', sessionId, now: NOW + 1 },
-      end: { kind: 'end', sessionId, attachment },
+      expire: { kind: 'expire', sessionId, end: endOf(NOW + 1, { cause: 'expired' }) },
+      end: { kind: 'end', sessionId, attachment, end: endOf() },
     };
     return planOf({ sessions: [writes[kind]] });
   });
@@ -183,6 +184,7 @@ async function everythingOf(store: TaskStore, run: string): Promise<unknown> {
     keys: await Promise.all(three.map((key) => store.findTaskId('default', `${run}-k${String(key)}`))),
     histories: await Promise.all(tasks.map((taskId) => historyOf(store, taskId))),
     sessions: await Promise.all(sessions.map((sessionId) => store.loadSession(sessionId))),
+    gone: await store.goneSessions(null, 1_000),
     leased: await Promise.all(sessions.map((sessionId) => store.tasksOfSession(sessionId, 0, 10))),
     diagnostics: await Promise.all(tasks.map((taskId) => store.readDiagnostics(taskId, 100))),
     ledger: await Promise.all(

@@ -14,6 +14,7 @@ import {
   cancelled,
   claimed,
   completed,
+  endOf,
   outputOf,
   planOf,
   purgeOf,
@@ -246,7 +247,7 @@ export function auditContract(store: StoreSource): void {
     for (const id of ['s2', 's1', 's3']) {
       await commit(store(), planOf({ sessions: [{ kind: 'open', session: sessionRow(id, { expiresAt: 7 }) }] }));
     }
-    await commit(store(), planOf({ sessions: [{ kind: 'end', sessionId: 's1', attachment: 1 }] }));
+    await commit(store(), planOf({ sessions: [{ kind: 'end', sessionId: 's1', attachment: 1, end: endOf() }] }));
     const first = await store().auditSessions(null, 2);
     expect(first.sessions).toMatchObject([
       { sessionId: 's1', standing: { state: 'gone' } },

@@ -15,7 +15,7 @@ import { judgeReport } from '../../src/kernel/worker-report.js';
 import { tombstoneOf } from '../../src/kernel/tombstone.js';
 import { type IndexRules, PLAIN_RULES, placementIndex } from '../../src/authority/placement-index.js';
 import type { AuditedTask } from '../../src/store/audit-rows.js';
-import type { CommitPlan, RecordRead, SessionRow } from '../../src/store/commit-plan.js';
+import type { CommitPlan, RecordRead, SessionEnd, SessionRow } from '../../src/store/commit-plan.js';
 
 export const NOW = 1_800_000_000_000;
 
@@ -208,6 +208,11 @@ export function sessionRow(sessionId: string, given: Partial<SessionRow> = {}): 
     createdAt: NOW,
     ...given,
   };
+}
+
+/** What is said of a session that ends. */
+export function endOf(at: number = NOW, given: Partial<SessionEnd> = {}): SessionEnd {
+  return { at, cause: 'stream_ended', forgetAt: at + 60_000, ...given };
 }
 
 export const OPERATOR: Cause = causeOf('operator', 'tester');

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { SessionRead, SessionRow, SessionWrite } from '../../src/store/commit-plan.js';
-import { NOW, claimed, completed, joined, planOf, sessionRow, submitted } from './sample-plans.js';
+import { NOW, claimed, completed, endOf, joined, planOf, sessionRow, submitted } from './sample-plans.js';
 import { type StoreSource, commit, committed, committedOne, kindsOf } from './store-under-test.js';
 
 type Situation = 'live' | 'draining' | 'gone' | 'attached again' | 'absent';
@@ -20,7 +20,7 @@ export function sessionContract(store: StoreSource): void {
     if (situation === 'absent') return;
     await open(sessionRow(ID));
     if (situation === 'draining') await write({ kind: 'drain', sessionId: ID, attachment: 1 });
-    if (situation === 'gone') await write({ kind: 'end', sessionId: ID, attachment: 1 });
+    if (situation === 'gone') await write({ kind: 'end', sessionId: ID, attachment: 1, end: endOf() });
     if (situation === 'attached again') {
       await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 60_000, ...TERMS, helloJson: '{}' });
     }
@@ -39,8 +39,8 @@ export function sessionContract(store: StoreSource): void {
     renew: { kind: 'renew', sessionId: ID, attachment: 1, expiresAt: NOW + 90_000 },
     linger: { kind: 'linger', sessionId: ID, attachment: 1, until: NOW + 1_000 },
     drain: { kind: 'drain', sessionId: ID, attachment: 1 },
-    expire: { kind: 'expire', sessionId: ID, now: NOW + 30_001 },
-    end: { kind: 'end', sessionId: ID, attachment: 1 },
+    expire: { kind: 'expire', sessionId: ID, end: endOf(NOW + 30_001) },
+    end: { kind: 'end', sessionId: ID, attachment: 1, end: endOf() },
   };
   const allowed: Readonly<Record<string, readonly Situation[]>> = {
     open: ['absent'],
@@ -80,8 +80,12 @@ export function sessionContract(store: StoreSource): void {
     await write({ kind: 'attach', sessionId: ID, from: 1, expiresAt: NOW + 50_000, ...TERMS, helloJson: '{"n":2}' });
     const attached = { ...row, expiresAt: NOW + 50_000, state: 'draining', attachment: 2, helloJson: '{"n":2}' };
     expect(await store().loadSession(ID)).toEqual(attached);
-    await write({ kind: 'end', sessionId: ID, attachment: 2 });
-    expect(await store().loadSession(ID)).toEqual({ ...attached, state: 'gone' });
+    await write({ kind: 'end', sessionId: ID, attachment: 2, end: endOf() });
+    expect(await store().loadSession(ID)).toEqual({
+      ...attached,
+      state: 'gone',
+      ended: { ...endOf(), drained: true, held: 0, taskIds: [] },
+    });
   });
 
   it('takes over everything that a new Hello says, and lingers no longer than it would have lived', async () => {
@@ -99,9 +103,9 @@ export function sessionContract(store: StoreSource): void {
 
   it('expires strictly after the time, and only once', async () => {
     await open(sessionRow(ID, { expiresAt: 100 }));
-    expect(await write({ kind: 'expire', sessionId: ID, now: 100 })).toEqual(REFUSED);
-    expect(kindsOf(await write({ kind: 'expire', sessionId: ID, now: 101 }))).toEqual(['committed']);
-    expect(await write({ kind: 'expire', sessionId: ID, now: 102 })).toEqual(REFUSED);
+    expect(await write({ kind: 'expire', sessionId: ID, end: endOf(100) })).toEqual(REFUSED);
+    expect(kindsOf(await write({ kind: 'expire', sessionId: ID, end: endOf(101) }))).toEqual(['committed']);
+    expect(await write({ kind: 'expire', sessionId: ID, end: endOf(102) })).toEqual(REFUSED);
   });
 
   it.each<[Situation, SessionRead['needs'], boolean]>([
@@ -152,7 +156,7 @@ export function sessionContract(store: StoreSource): void {
     await open(sessionRow('b', { expiresAt: 100 }));
     await open(sessionRow('c', { expiresAt: 200 }));
     await write({ kind: 'drain', sessionId: 'c', attachment: 1 });
-    await write({ kind: 'end', sessionId: 'a', attachment: 1 });
+    await write({ kind: 'end', sessionId: 'a', attachment: 1, end: endOf() });
     await open(sessionRow('d', { expiresAt: 400 }));
     const ids = (rows: readonly SessionRow[]) => rows.map(({ sessionId }) => sessionId);
     expect(ids(await store().sessions(null, 10))).toEqual(['b', 'c', 'd']);
@@ -167,7 +171,7 @@ export function sessionContract(store: StoreSource): void {
     await open(sessionRow('c', { expiresAt: 1_400, ttlMs: 100 }));
     await open(sessionRow('d', { expiresAt: 1_400, ttlMs: 100 }));
     await write({ kind: 'drain', sessionId: 'c', attachment: 1 });
-    await write({ kind: 'end', sessionId: 'd', attachment: 1 });
+    await write({ kind: 'end', sessionId: 'd', attachment: 1, end: endOf() });
     const ahead = async (now: number, limit = 10) =>
       (await store().sessionsAhead(now, limit)).map(({ sessionId }) => sessionId);
     expect(await ahead(900)).toEqual(['c']);

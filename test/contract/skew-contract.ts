@@ -2,7 +2,7 @@
 // inside the write is what forbids it; a store that checks only what it writes would let both pass.
 
 import { expect, it } from 'vitest';
-import { cancelled, claimed, joined, planOf, sessionRow, submitted } from './sample-plans.js';
+import { cancelled, claimed, endOf, joined, planOf, sessionRow, submitted } from './sample-plans.js';
 import { type StoreSource, commit, committed, kindsOf, recordOf } from './store-under-test.js';
 
 export function skewContract(store: StoreSource): void {
@@ -58,7 +58,7 @@ export function skewContract(store: StoreSource): void {
       // The reaper ends the session because it saw the task unclaimed.
       const { taskId } = task.record.admission;
       const end = planOf({
-        sessions: [{ kind: 'end', sessionId, attachment: 1 }],
+        sessions: [{ kind: 'end', sessionId, attachment: 1, end: endOf() }],
         recordReads: [{ taskId, version: 1 }],
       });
       const verdicts = await commit(store(), ...(order === 'claim first' ? [claim, end] : [end, claim]));

@@ -2,6 +2,7 @@
 // bounded steps that a crash anywhere leaves resumable; what the old owner says afterwards is kept and never applied.
 
 import { describe, expect, it } from 'vitest';
+import { endOf } from '../contract/sample-plans.js';
 import { openWorker } from '../support/test-worker.js';
 import { World } from '../support/world.js';
 
@@ -162,7 +163,7 @@ describe('a crash between the end of a session and of its leases', () => {
           recordReads: [],
           sessionReads: [],
           records: [],
-          sessions: [{ kind: 'end', sessionId: worker.sessionId, attachment: 1 }],
+          sessions: [{ kind: 'end', sessionId: worker.sessionId, attachment: 1, end: endOf() }],
           ledger: [],
           diagnostics: [],
         },

@@ -9,6 +9,7 @@ import type { IntentKey } from '../../src/authority/intent-work.js';
 import type { Follow } from '../../src/authority/follow-work.js';
 import type { Submission } from '../../src/kernel/admission/submission.js';
 import type { WorkerSaying } from '../../src/kernel/intent.js';
+import { endOf } from '../contract/sample-plans.js';
 import { OPERATOR, PRODUCER, SAYINGS, WORKER, cause, failure, policy, settle } from '../kernel/task-world.js';
 import { type Wish, followersOf } from './proposal.js';
 import type { SentClaim, World } from './world.js';
@@ -269,7 +270,7 @@ function sessionMoves({ store }: World, { sessions, sessionsMay, telling, roles 
       }
       continue;
     }
-    if (sessionsMay.has('end')) write('ends', { kind: 'end', sessionId, attachment });
+    if (sessionsMay.has('end')) write('ends', { kind: 'end', sessionId, attachment, end: endOf() });
     if (sessionsMay.has('drain')) write('drains', { kind: 'drain', sessionId, attachment });
     if (sessionsMay.has('attach') && attachment === 1) {
       const { expiresAt, ttlMs, lingerMs, workerName, helloJson } = row;

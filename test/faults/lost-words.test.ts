@@ -120,8 +120,12 @@ describe('a cancel', () => {
     expect(parsed(out)).toMatchObject({
       cancellation: { delivered_time: expect.any(String) as string, acknowledged_time: expect.any(String) as string },
     });
-    const seen = await Cli.run(['--address', rig.server.address, 'events', taskId]);
-    expect(seen.out).toMatch(/cancel_delivered[^]*cancel_acknowledged/);
+    const said = async (...words: readonly string[]) =>
+      (await Cli.run(['--address', rig.server.address, ...words, taskId])).out;
+    expect(await said('get')).toMatch(/^cancellation +settled, asked .*, delivered, acknowledged, owner stopped/m);
+    for (const following of ['events', 'watch']) {
+      expect(await said(following)).toMatch(/cancel_delivered[^]*cancel_acknowledged[^]*task\.cancelled/);
+    }
   });
 });
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { TaskStatus, TaskView } from '../../src/gen/reeve/v1/task_pb.js';
+import { SessionState } from '../../src/gen/reeve/v1/worker_service_pb.js';
 import { SubmitOutcome } from '../../src/gen/reeve/v1/task_service_pb.js';
 import { loadConfig } from '../../src/server/load-config.js';
 import { type RunningServer, startServer } from '../../src/server/start-server.js';
@@ -94,6 +95,49 @@ it('keeps keys, answers, cursors and sessions over a restart', async () => {
   expect(await rest.ended).toBeNull();
   expect(rest.messages).toHaveLength(4);
   back.half();
+});
+
+it('judges a drain with its key again as before a restart, and what drains goes on draining', async () => {
+  const workerName = freshKey('w');
+  const queue = freshKey('queue');
+  const hello = { workerName, actionKinds: ['*'], slots: 1, queues: [queue] };
+  const open = async (more: object = {}) => {
+    const stream = client.bidi(workers.work);
+    stream.send({ frameId: 1n, frame: { case: 'hello', value: { ...hello, ...more } } });
+    const frame = (await stream.next())?.frame;
+    if (frame?.case !== 'welcome') throw new Error('no welcome');
+    return { stream, welcome: frame.value };
+  };
+  const { welcome } = await open();
+  const request = { workerName, idempotencyKey: freshKey('drain'), reason: { code: 'app.test.drain' } };
+  const first = await client.unary(workers.drainWorker, request);
+  expect(first).toMatchObject({ replayed: false, workers: [{ state: SessionState.DRAINING }] });
+  await stop();
+  await start();
+  const fresh = await open();
+  const again = await client.unary(workers.drainWorker, request);
+  const alias = welcome.sessionAlias;
+  expect(again).toMatchObject({ replayed: true, workers: [{ sessionAlias: alias, state: SessionState.DRAINING }] });
+  expect(again.workers).toHaveLength(1);
+  const other = await refusal(client.unary(workers.drainWorker, { ...request, workerName: 'other' }));
+  expect(other).toMatchObject({ code: 6, reason: 'IDEMPOTENCY_CONFLICT' });
+  const { sessionId, sessionSecret } = welcome;
+  const back = await open({ reattach: { sessionId, sessionSecret, held: [] } });
+  const { taskId } = await submitted(client, { queue });
+  expect(await fresh.stream.next()).toMatchObject({
+    frame: { case: 'claims', value: { claims: [{ taskId }] } },
+  });
+  const next = await submitted(client, { queue });
+  const shown = (await client.unary(workers.listWorkers, { workerName })).workers;
+  expect(shown.find(({ sessionAlias }) => sessionAlias === alias)).toMatchObject({
+    state: SessionState.DRAINING,
+    attached: true,
+    attachment: 2n,
+    held: 0,
+  });
+  expect((await client.unary(tasks.get, { taskId: next.taskId })).task?.status).toBe(TaskStatus.QUEUED);
+  fresh.stream.half();
+  back.stream.half();
 });
 
 it('knows no cursor of another store', async () => {

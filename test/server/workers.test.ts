@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DrainWorkerRequestSchema, ListWorkersRequestSchema } from '../../src/gen/reeve/v1/worker_service_pb.js';
-import { SessionState } from '../../src/gen/reeve/v1/worker_service_pb.js';
+import { SessionEndCause, SessionState } from '../../src/gen/reeve/v1/worker_service_pb.js';
 import type { Fields } from '../../src/wire/message-fields.js';
 import { Worker, accepted, completed, running, started, submitted } from './lifecycle-driver.js';
 import { refusal, workers } from './reeve-client.js';
@@ -114,12 +114,105 @@ describe('ListWorkers', () => {
     for (const worker of opened) worker.stop();
   });
 
-  it('refuses what is out of bounds, and what is not served', async () => {
+  it('refuses what is out of bounds', async () => {
     expect(await refusal(list({ pageSize: 0 }))).toMatchObject({ reason: 'MALFORMED', field: 'page_size' });
-    expect(await refusal(list({ includeGone: true }))).toMatchObject({
-      reason: 'UNSUPPORTED',
-      metadata: { field: 'include_gone' },
+  });
+});
+
+describe('ListWorkers with include_gone', () => {
+  /** A worker that asked for no linger and whose stream has ended. */
+  const gone = async (workerName: string, hello: object = {}, claims = 0): Promise<readonly string[]> => {
+    const worker = await open(workerName, { linger: {}, ...hello });
+    const taskIds: string[] = [];
+    for (let at = 0; at < claims; at++) {
+      taskIds.push((await submitted(fixture.client, { queue: worker.queue })).taskId);
+      await worker.claim();
+    }
+    worker.stop();
+    await worker.stream.ended;
+    for (let live = true; live;) live = (await list({ workerName })).workers.length > 0;
+    return taskIds;
+  };
+
+  it('shows when and why a session ended and what it held, to those who ask for it', async () => {
+    const workerName = freshKey('w');
+    const before = Math.floor(Date.now() / 1_000);
+    const taskIds = await gone(workerName, { version: '1.2' }, 2);
+    expect((await list({ workerName })).workers).toEqual([]);
+    const { workers: shown } = await list({ workerName, includeGone: true });
+    expect(shown).toMatchObject([
+      {
+        workerName,
+        version: '1.2',
+        state: SessionState.GONE,
+        attached: false,
+        slots: 0,
+        end: { cause: SessionEndCause.STREAM_ENDED, drained: false, held: 2, heldTaskIds: taskIds },
+      },
+    ]);
+    expect(Number(shown[0]?.end?.endTime?.seconds)).toBeGreaterThanOrEqual(before);
+  });
+
+  it('says of one that was draining that it left on purpose, and nothing of the end of one that lives', async () => {
+    const workerName = freshKey('w');
+    const worker = await open(workerName, { linger: {} });
+    await drain({ workerName });
+    expect((await list({ workerName, includeGone: true })).workers[0]?.end).toBeUndefined();
+    worker.stop();
+    for (let live = true; live;) live = (await list({ workerName })).workers.length > 0;
+    const { workers: shown } = await list({ workerName, includeGone: true });
+    expect(shown).toMatchObject([{ state: SessionState.GONE, end: { drained: true, held: 0, heldTaskIds: [] } }]);
+  });
+
+  it('filters and pages those that live and those that are gone in one order, each once', async () => {
+    const queue = freshKey('page');
+    for (const name of ['b', 'd', 'a']) await gone(`${queue}-${name}`, { queues: [queue] });
+    await gone(`${queue}-other`, { queues: ['elsewhere'] });
+    const live = [];
+    for (const name of ['c', 'a', 'e']) live.push(await open(`${queue}-${name}`, { queues: [queue] }));
+    const seen: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await list({ queue, includeGone: true, pageSize: 2, pageToken });
+      for (const worker of page.workers) {
+        if (!worker.workerName.startsWith(queue)) continue;
+        seen.push(`${worker.workerName.slice(queue.length + 1)} ${worker.state === SessionState.GONE ? '' : 'live'}`);
+      }
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    expect([...seen].sort()).toEqual(['a ', 'a live', 'b ', 'c live', 'd ', 'e live']);
+    expect(seen.map((name) => name.slice(0, 1))).toEqual(['a', 'a', 'b', 'c', 'd', 'e']);
+    const { nextPageToken } = await list({ queue, includeGone: true, pageSize: 1 });
+    expect(await refusal(list({ queue, pageToken: nextPageToken }))).toMatchObject({ reason: 'CURSOR_INVALID' });
+    for (const worker of live) worker.stop();
+  });
+
+  it('pages through many more than a page holds', async () => {
+    const workerName = freshKey('many');
+    const row = (sessionId: string) => ({
+      sessionId,
+      state: 'gone' as const,
+      expiresAt: 1,
+      attachment: 1,
+      ttlMs: 1_000,
+      lingerMs: null,
+      workerName,
+      helloJson: '{}',
+      createdAt: 1,
     });
+    const rows = Array.from({ length: 700 }, (_, at) => row(`${workerName} ${String(at)}`));
+    const plan = { recordReads: [], sessionReads: [], records: [], ledger: [], diagnostics: [] };
+    const plans = rows.map((session) => ({ ...plan, sessions: [{ kind: 'open' as const, session }] }));
+    await fixture.store.commit({ batchId: workerName, plans });
+    const aliases: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await list({ workerName, includeGone: true, pageSize: 9, pageToken });
+      aliases.push(...page.workers.map(({ sessionAlias }) => sessionAlias));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    expect(new Set(aliases).size).toBe(700);
+    expect(aliases).toEqual([...aliases].sort());
   });
 });
 

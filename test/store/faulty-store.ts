@@ -190,6 +190,14 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.sessionsAhead(now, limit));
   }
 
+  goneSessions(afterId: string | null, limit: number) {
+    return this.read(() => this.inner.goneSessions(afterId, limit));
+  }
+
+  forgetSessions(now: number, most: number) {
+    return this.read(() => this.inner.forgetSessions(now, most));
+  }
+
   leaseHolders() {
     return this.read(() => this.inner.leaseHolders());
   }

@@ -7,7 +7,16 @@ import { describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '../../src/store/sqlite/schema.js';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.js';
 import { temporaryFolder } from '../contract/engines.js';
-import { cancelled, claimed, completed, sessionRow, planOf, purgeOf, submitted } from '../contract/sample-plans.js';
+import {
+  cancelled,
+  claimed,
+  completed,
+  endOf,
+  sessionRow,
+  planOf,
+  purgeOf,
+  submitted,
+} from '../contract/sample-plans.js';
 import {
   commit,
   committed,
@@ -55,6 +64,10 @@ const WITHOUT_LINES = [
   `UPDATE permits SET name = replace(name, 'serialized', 'capability')`,
 ];
 const WITHOUT_SEALS = ['ALTER TABLE tasks DROP COLUMN seal'];
+const WITHOUT_GONE_SESSIONS = [
+  'DROP INDEX sessions_gone',
+  ...['forget_at', 'ended'].map((column) => `ALTER TABLE sessions DROP COLUMN ${column}`),
+];
 const WITHOUT_CHAIN = ['ALTER TABLE history DROP COLUMN link', `DELETE FROM meta WHERE name LIKE 'chain%'`];
 const WITHOUT_FAMILIES = ['children', 'dependencies', 'family_counts', 'propagations'].map(
   (table) => `DROP TABLE ${table}`,
@@ -146,6 +159,7 @@ describe('opening', () => {
     tamper(
       path,
       ...WITHOUT_SEALS,
+      ...WITHOUT_GONE_SESSIONS,
       ...WITHOUT_PERMITS,
       ...WITHOUT_PURGES,
       ...WITHOUT_CHAIN,
@@ -181,7 +195,7 @@ describe('opening', () => {
     await committed(store, running, claim, one, two, both, gpu);
     const states = await store.permits(null, 9);
     await store.close();
-    tamper(path, ...WITHOUT_SEALS, ...WITHOUT_LINES, 'PRAGMA user_version = 5');
+    tamper(path, ...WITHOUT_GONE_SESSIONS, ...WITHOUT_SEALS, ...WITHOUT_LINES, 'PRAGMA user_version = 5');
 
     const again = await openSqliteStore({ path });
     const opened = await again.permits(null, 9);
@@ -204,7 +218,14 @@ describe('opening', () => {
     const task = await committedOne(store, cancelled(await committedOne(store, submitted())));
     const made = await store.incarnation();
     await store.close();
-    tamper(path, ...WITHOUT_SEALS, ...WITHOUT_PERMITS, ...WITHOUT_PURGES, 'PRAGMA user_version = 3');
+    tamper(
+      path,
+      ...WITHOUT_GONE_SESSIONS,
+      ...WITHOUT_SEALS,
+      ...WITHOUT_PERMITS,
+      ...WITHOUT_PURGES,
+      'PRAGMA user_version = 3',
+    );
     const again = await openSqliteStore({ path });
     const given = await again.incarnation();
     expect(given).toMatch(/^[0-9a-f]{16}$/);
@@ -215,6 +236,24 @@ describe('opening', () => {
     const third = await openSqliteStore({ path });
     expect(await third.incarnation()).toBe(given);
     await third.close();
+  });
+
+  it('keeps sessions that went before their end was kept, for a day, and knows nothing of it', async () => {
+    const path = join(temporaryFolder(), 'reeve.db');
+    const store = await openSqliteStore({ path });
+    const row = sessionRow('s');
+    await commit(store, planOf({ sessions: [{ kind: 'open', session: row }] }));
+    await commit(store, planOf({ sessions: [{ kind: 'end', sessionId: 's', attachment: 1, end: endOf() }] }));
+    await store.close();
+    tamper(path, ...WITHOUT_GONE_SESSIONS, 'PRAGMA user_version = 7');
+    const again = await openSqliteStore({ path });
+    expect(await again.goneSessions(null, 9)).toEqual([{ ...row, state: 'gone' }]);
+    const dayLater = row.expiresAt + 24 * 3_600_000;
+    await again.forgetSessions(dayLater - 1, 100);
+    expect(await again.loadSession('s')).not.toBeNull();
+    await again.forgetSessions(dayLater, 100);
+    expect(await again.loadSession('s')).toBeNull();
+    await again.close();
   });
 
   it('refuses a schema that a newer Reeve made', async () => {

@@ -16,6 +16,7 @@ import {
   cancelled,
   claimed,
   completed,
+  endOf,
   joined,
   planOf,
   purgeOf,
@@ -168,7 +169,7 @@ describe('the writer', () => {
     expect(write({ kind: 'drain', ...of })).toEqual([]);
     writer.sessions.forget();
     expect(writer.sessions.get('s')).toEqual({ ...session, state: 'draining', expiresAt: NOW + 50_000 });
-    expect(write({ kind: 'expire', sessionId: 's', now: NOW + 50_001 })).toEqual([]);
+    expect(write({ kind: 'expire', sessionId: 's', end: endOf(NOW + 50_001) })).toEqual([]);
     writer.sessions.forget();
     expect(writer.sessions.get('s')?.state).toBe('gone');
   });

@@ -12,6 +12,7 @@ interface WorkersOptions {
   readonly queue?: string;
   readonly kind?: string;
   readonly name?: string;
+  readonly gone?: boolean;
 }
 
 export function addWorkers(program: Command, host: CommandHost): void {
@@ -20,16 +21,18 @@ export function addWorkers(program: Command, host: CommandHost): void {
     .summary('list workers')
     .description(
       'Lists the sessions of workers by name: what each serves, how many claims it holds of how many it wants, and ' +
-        'when it was last heard. --json prints one WorkerSession message per line.',
+        'when it was last heard. With --gone also those that are gone, for a day: when and why each ended, and the ' +
+        'tasks it lost then. --json prints one WorkerSession message per line.',
     )
     .option('--queue <name>', 'that serve this queue')
     .option('--kind <kind>', 'that serve this kind')
-    .option('--name <worker>', 'of this name');
+    .option('--name <worker>', 'of this name')
+    .option('--gone', 'also those that are gone and not yet forgotten');
   onConnection<WorkersOptions>(command, host, async (connection, options) => {
     const { terminal } = host;
     const workers: WorkerSession[] = [];
-    const { namespace, queue = '', kind = '', name = '' } = options;
-    const conditions = { namespace, queue, actionKind: kind, workerName: name, pageSize: 1_000 };
+    const { namespace, queue = '', kind = '', name = '', gone: includeGone = false } = options;
+    const conditions = { namespace, queue, actionKind: kind, workerName: name, includeGone, pageSize: 1_000 };
     let pageToken = '';
     do {
       const page = await connection.call((call) => connection.workers.listWorkers({ ...conditions, pageToken }, call));

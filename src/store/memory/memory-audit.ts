@@ -63,8 +63,8 @@ export class MemoryAudit {
   }
 
   sessions(after: string | null, limit: number): AuditedSessions {
-    const rows = [...this.tables.sessions.values()].filter(({ sessionId }) => after === null || sessionId > after);
-    const page = rows.sort((left, right) => (left.sessionId < right.sessionId ? -1 : 1)).slice(0, limit);
+    const rows = this.tables.sessions.all().filter(({ sessionId }) => after === null || sessionId > after);
+    const page = rows.slice(0, limit);
     const sessions = page.map(({ sessionId, state, expiresAt, ttlMs }) => ({
       sessionId,
       standing: { state, expiresAt, ttlMs },

@@ -1,7 +1,7 @@
 /**
  * What the memory store hands out of its entries, and the filters of `listTasks`: every one that is given must hold.
  */
-import type { ListQuery, PurgedTask, StoredTask } from '../task-store.js';
+import type { ListQuery, PurgedTask, ReadyPosition, StoredTask } from '../task-store.js';
 import { admissionWithoutArgs } from './memory-events.js';
 import type { MemoryTables, TaskEntry } from './memory-tables.js';
 
@@ -33,4 +33,10 @@ export function purgedOf(tables: MemoryTables, taskId: string): PurgedTask | Sto
   const purged = tables.purged.get(taskId) ?? null;
   if (purged === null || !tables.givenUp.has(taskId)) return purged;
   return { kind: 'damaged', taskId, order: purged.order, detail: 'tombstone was lost, and given up' };
+}
+
+export function comesAfter(position: ReadyPosition, after: ReadyPosition): boolean {
+  return position.readyOrder === after.readyOrder
+    ? position.order > after.order
+    : position.readyOrder > after.readyOrder;
 }

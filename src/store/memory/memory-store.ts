@@ -20,8 +20,7 @@ import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
 import { isNeeded } from '../family-guards.js';
 import { historyPage } from '../history-page.js';
 import type { PermitWait } from '../../kernel/permits.js';
-import { type PermitState, type TaskReady, permitWritesOf } from '../permit-rows.js';
-import type { PermitChanges } from '../permit-rules.js';
+import { type PermitState, permitWritesOf } from '../permit-rows.js';
 import { assertWellFormed, sessionIdOf, taskIdOf } from '../plan-shape.js';
 import type { OperationEntry, PurgeableTask } from '../purge-rows.js';
 import { sessionAfter } from '../session-guards.js';
@@ -44,7 +43,7 @@ import { deepFreeze } from '../../lib/deep-freeze.js';
 import { MemoryAudit } from './memory-audit.js';
 import { checkPlan } from './memory-check.js';
 import { readScope } from './memory-events.js';
-import { matches, purgedOf, taskOf, withoutArgs } from './memory-list.js';
+import { comesAfter, matches, purgedOf, taskOf, withoutArgs } from './memory-list.js';
 import { MemoryTables } from './memory-tables.js';
 
 /** `chainKey`: of the hash chains; null for links without one. */
@@ -83,11 +82,11 @@ class MemoryStore implements TaskStore {
     }
     for (const write of plan.sessions) {
       const after = sessionAfter(tables.sessions.get(sessionIdOf(write)) ?? null, write);
-      if (after !== null) tables.sessions.set(after.sessionId, deepFreeze(after));
+      if (after !== null) tables.sessions.put(after);
     }
     for (const entry of plan.ledger) tables.tasks.get(entry.taskId)?.ledger.set(entry.intentKey, deepFreeze(entry));
     for (const link of plan.links ?? []) tables.family.write(link);
-    const moved = permitWritesOf(plan).map((write) => tables.permits.write(write));
+    const moved = tables.writePermits(permitWritesOf(plan));
     for (const diagnostic of plan.diagnostics) tables.keepDiagnostic(diagnostic);
     if (plan.purge !== undefined) tables.purge(plan.purge);
     for (const operation of plan.operations ?? []) tables.keepOperation(operation);
@@ -96,19 +95,8 @@ class MemoryStore implements TaskStore {
       kind: 'committed',
       firstSequences: written.map(({ firstSequence }) => firstSequence),
       links: written.map(({ link }) => link),
-      ...this.told(moved),
+      ...moved,
     };
-  }
-
-  private told(moved: readonly PermitChanges[]): { ready?: TaskReady[]; unsettled?: string[] } {
-    const ready = moved.flatMap((one) =>
-      one.ready.map(({ task, readyOrder }) => {
-        const { taskId = '', routeKey = '' } = this.tables.byOrder[task - 1] ?? {};
-        return { taskId, routeKey, readyOrder };
-      }),
-    );
-    const unsettled = moved.flatMap((one) => one.unsettled);
-    return { ...(ready.length === 0 ? {} : { ready }), ...(unsettled.length === 0 ? {} : { unsettled }) };
   }
 
   /** Never needed: nothing comes between this store and its answer. */
@@ -265,18 +253,23 @@ class MemoryStore implements TaskStore {
 
   async sessions(expiredBefore: number | null, limit: number): Promise<readonly SessionRow[]> {
     this.assertOpen();
-    return [...this.tables.sessions.values()]
-      .filter((row) => row.state !== 'gone' && (expiredBefore === null || row.expiresAt < expiredBefore))
-      .sort((left, right) => left.expiresAt - right.expiresAt || (left.sessionId < right.sessionId ? -1 : 1))
-      .slice(0, limit);
+    return this.tables.sessions.alive(expiredBefore, limit);
   }
 
   async sessionsAhead(now: number, limit: number): Promise<readonly SessionRow[]> {
     this.assertOpen();
-    return [...this.tables.sessions.values()]
-      .filter((row) => row.state !== 'gone' && row.expiresAt > now + row.ttlMs)
-      .sort((left, right) => right.expiresAt - left.expiresAt || (left.sessionId < right.sessionId ? -1 : 1))
-      .slice(0, limit);
+    return this.tables.sessions.ahead(now, limit);
+  }
+
+  async goneSessions(afterId: string | null, limit: number): Promise<readonly SessionRow[]> {
+    this.assertOpen();
+    return this.tables.sessions.gone(afterId, limit);
+  }
+
+  async forgetSessions(now: number, most: number): Promise<boolean> {
+    this.assertOpen();
+    this.tables.sessions.forget(now, most);
+    return false;
   }
 
   async leaseHolders(): Promise<readonly string[]> {
@@ -286,9 +279,9 @@ class MemoryStore implements TaskStore {
 
   async tasksOfSession(sessionId: string, afterOrder: number, limit: number): Promise<readonly LeasedTask[]> {
     this.assertOpen();
-    return [...(this.tables.leased.get(sessionId) ?? [])]
+    return this.tables
+      .leasedTo(sessionId)
       .filter(({ order }) => order > afterOrder)
-      .sort((left, right) => left.order - right.order)
       .slice(0, limit)
       .map(({ taskId, order }) => ({ taskId, order }));
   }
@@ -400,10 +393,4 @@ class MemoryStore implements TaskStore {
   private assertOpen(): void {
     if (this.closed) throw new StoreError('fatal', 'the store is closed');
   }
-}
-
-function comesAfter(position: ReadyPosition, after: ReadyPosition): boolean {
-  return position.readyOrder === after.readyOrder
-    ? position.order > after.order
-    : position.readyOrder > after.readyOrder;
 }

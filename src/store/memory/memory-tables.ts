@@ -13,7 +13,6 @@ import {
   type RecordIndex,
   type RecordWrite,
   type RepairWrite,
-  type SessionRow,
 } from '../commit-plan.js';
 import { encodeAdmission } from '../admission-codec.js';
 import type { KeyName } from '../audit-rows.js';
@@ -25,9 +24,10 @@ import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from '../../lib/deep-freeze.js';
 import type { PermitWait } from '../../kernel/permits.js';
-import { MAX_AHEAD_COUNTED, MAX_HOLDERS_NAMED } from '../permit-rows.js';
+import { MAX_AHEAD_COUNTED, MAX_HOLDERS_NAMED, type PermitWrite, type TaskReady } from '../permit-rows.js';
 import { MemoryFamily } from './memory-family.js';
 import { MemoryPermits } from './memory-permits.js';
+import { MemorySessions } from './memory-sessions.js';
 
 export interface TaskEntry {
   readonly taskId: string;
@@ -60,7 +60,7 @@ export class MemoryTables {
   readonly operations = new Map<string, OperationEntry>();
   /** Events up to here may be gone. */
   horizon = 0;
-  readonly sessions = new Map<string, SessionRow>();
+  readonly sessions = new MemorySessions((sessionId) => this.leasedTo(sessionId));
   readonly routeKeys = new Set<string>();
   /** The partial indexes: only what is ready, due or leased is in them. In no order. */
   readonly ready = new Map<string, Set<TaskEntry>>();
@@ -195,6 +195,24 @@ export class MemoryTables {
   keepOperation({ entry, forgetBefore }: OperationWrite): void {
     for (const { key, at } of this.operations.values()) if (at < forgetBefore) this.operations.delete(key);
     if (!this.operations.has(entry.key)) this.operations.set(entry.key, deepFreeze(entry));
+  }
+
+  /** Whose lease a session holds, in admission order. */
+  leasedTo(sessionId: string): readonly TaskEntry[] {
+    return [...(this.leased.get(sessionId) ?? [])].sort((left, right) => left.order - right.order);
+  }
+
+  /** What a verdict tells of it. */
+  writePermits(writes: readonly PermitWrite[]): { ready?: TaskReady[]; unsettled?: string[] } {
+    const moved = writes.map((write) => this.permits.write(write));
+    const ready = moved.flatMap((one) =>
+      one.ready.map(({ task, readyOrder }) => {
+        const { taskId = '', routeKey = '' } = this.byOrder[task - 1] ?? {};
+        return { taskId, routeKey, readyOrder };
+      }),
+    );
+    const unsettled = moved.flatMap((one) => one.unsettled);
+    return { ...(ready.length === 0 ? {} : { ready }), ...(unsettled.length === 0 ? {} : { unsettled }) };
   }
 
   permitWait(taskId: string): PermitWait | null {

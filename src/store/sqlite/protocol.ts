@@ -38,6 +38,8 @@ export interface WriterCalls {
   loadSession(sessionId: string): SessionRow | null;
   sessions(expiredBefore: number | null, limit: number): SessionRow[];
   sessionsAhead(now: number, limit: number): SessionRow[];
+  goneSessions(afterId: string | null, limit: number): SessionRow[];
+  forgetSessions(now: number, most: number): boolean;
   leaseHolders(): string[];
   tasksOfSession(sessionId: string, afterOrder: number, limit: number): LeasedRow[];
   familyCounts(taskIds: readonly string[]): FamilyCounts[];

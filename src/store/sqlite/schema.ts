@@ -223,5 +223,25 @@ const SEALS = `
   ALTER TABLE tasks ADD COLUMN seal INTEGER;
 `;
 
+/**
+ * Sessions that are gone: how they ended, and from when on their rows may be forgotten. Those from before go as if they had
+ * ended when they would have expired, a day later; nothing is known of their end.
+ */
+const GONE_SESSIONS = `
+  ALTER TABLE sessions ADD COLUMN forget_at INTEGER;
+  ALTER TABLE sessions ADD COLUMN ended TEXT;
+  UPDATE sessions SET forget_at = expires_at + 86400000 WHERE state = 2;
+  CREATE INDEX sessions_gone ON sessions (forget_at) WHERE state = 2;
+`;
+
 /** `migrations[n]` leads from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, FAMILIES, CHAIN, PURGING, PERMITS, PERMIT_LINES, SEALS];
+export const MIGRATIONS: readonly string[] = [
+  FIRST_SCHEMA,
+  FAMILIES,
+  CHAIN,
+  PURGING,
+  PERMITS,
+  PERMIT_LINES,
+  SEALS,
+  GONE_SESSIONS,
+];

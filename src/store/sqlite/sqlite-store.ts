@@ -175,6 +175,14 @@ class SqliteStore implements TaskStore {
     return this.writer.call('sessionsAhead', now, limit);
   }
 
+  goneSessions(afterId: string | null, limit: number): Promise<readonly SessionRow[]> {
+    return this.writer.call('goneSessions', afterId, limit);
+  }
+
+  forgetSessions(now: number, most: number): Promise<boolean> {
+    return this.writer.call('forgetSessions', now, most);
+  }
+
   leaseHolders(): Promise<readonly string[]> {
     return this.writer.call('leaseHolders');
   }

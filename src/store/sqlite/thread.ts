@@ -54,6 +54,8 @@ function openWriter(settings: SqliteSettings, lock: FileLock): OpenWriter {
     loadSession: (sessionId) => writer.sessions.get(sessionId),
     sessions: (expiredBefore, limit) => writer.sessions.alive(expiredBefore, limit),
     sessionsAhead: (now, limit) => writer.sessions.ahead(now, limit),
+    goneSessions: (afterId, limit) => writer.sessions.gone(afterId, limit),
+    forgetSessions: (now, most) => writer.forgetSessions(now, most),
     leaseHolders: () => reads.leaseHolders(),
     tasksOfSession: (sessionId, afterOrder, limit) => reads.tasksOfSession(sessionId, afterOrder, limit),
     familyCounts: (taskIds) => taskIds.map((taskId) => writer.family.counts(taskId)),

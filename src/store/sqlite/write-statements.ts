@@ -23,6 +23,7 @@ export interface WriteStatements {
   readonly insertLedger: Statement<[Order, string, string, string]>;
   readonly insertDiagnostic: Statement<{ order: Order; epoch: number; at: number; text: string; most: number }>;
   readonly updateSession: Statement<[number, number, number, string]>;
+  readonly endSession: Statement<[number, string, string]>;
   readonly putSession: Statement<[string, number, number, number, number, number | null, string, string, number]>;
 }
 
@@ -59,6 +60,7 @@ export function writeStatements(db: Database): WriteStatements {
     ),
     // Renewals are most of what is written of sessions: their Hello, of any size, stays where it is.
     updateSession: db.prepare('UPDATE sessions SET state = ?, expires_at = ?, attachment = ? WHERE session_id = ?'),
+    endSession: db.prepare('UPDATE sessions SET forget_at = ?, ended = ? WHERE session_id = ?'),
     putSession: db.prepare(
       `INSERT OR REPLACE INTO sessions
          (session_id, state, expires_at, attachment, ttl_ms, linger_ms, worker_name, hello, created_at)

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
 import { HistoryChain } from '../history-chain.js';
 import type { PermitsMoved, TaskReady } from '../permit-rows.js';
-import { sessionHolds } from '../session-guards.js';
+import { countedAtEnd, sessionHolds } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
   type BatchMessage,
@@ -27,6 +27,7 @@ import { sealOf } from '../record-seal.js';
 import { PurgeTables } from './purge-tables.js';
 import { Rederiving } from './rederiving.js';
 import { Repairs } from './repairs.js';
+import { encodeEnd } from './session-end-codec.js';
 import { SessionRows, columnsOf, standingOf } from './session-rows.js';
 import { type AppendedRow, TaskChains, bytesOf } from './task-chains.js';
 import { TombstoneRepairs } from './tombstone-repairs.js';
@@ -121,6 +122,11 @@ export class Writer {
   /** One step; whether there is more. Throws as `commit` does. */
   sweepPurged(): boolean {
     return this.inTransaction(() => this.purged.sweep());
+  }
+
+  /** As `sweepPurged`. */
+  forgetSessions(now: number, most: number): boolean {
+    return this.inTransaction(() => this.sessions.forgetGone(now, most));
   }
 
   private inTransaction<Value>(work: () => Value): Value {
@@ -234,11 +240,13 @@ export class Writer {
   private writeRare(rare: RareParts): void {
     const { statements } = this;
     for (const write of rare.sessions) {
-      const after = this.check.sessionAfter(write);
-      if (after === null) throw new Error('a checked session write was refused');
-      this.sessions.remember(after);
+      const checked = this.check.sessionAfter(write);
+      if (checked === null) throw new Error('a checked session write was refused');
+      const after = this.sessions.remember(countedAtEnd(checked, (sessionId) => this.sessions.leasesOf(sessionId)));
+      const { sessionId, ended } = after;
       if (write.kind === 'open' || write.kind === 'attach') statements.putSession.run(...columnsOf(after));
       else statements.updateSession.run(...standingOf(after));
+      if (ended !== undefined) statements.endSession.run(ended.forgetAt, encodeEnd(ended), sessionId);
     }
     for (const { taskId, intentKey, contentHash, answerJson } of rare.ledger) {
       const task = this.tasks.get(taskId);
