@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import threading
+import time
 
 import grpc
 from reeve.v1 import error_reason_pb2 as errors, task_pb2, worker_service_pb2 as ws
@@ -23,6 +24,7 @@ MAX_UNANSWERED_BYTES = 8 * 2**20  # beyond it handlers wait in progress() and ou
 FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.1, 5
 STOP_SECONDS = 2  # for handlers that a drain has asked to stop
 ANSWER_SECONDS = 5  # for the server to answer what was said last
+HALF_CLOSE_SECONDS = 1  # for a stream to end in peace when even that has passed
 
 # No second try would change these.
 HOPELESS = {
@@ -56,20 +58,25 @@ class Worker:
         self.session = None  # (id, secret), from Welcome
         self.stream = None  # while it is welcomed
         self.draining = self.closing = False
-        self.leave = threading.Event()
+        # A byte in it: time to leave. Python itself notices a signal only between two of its steps: one that comes just
+        # before a wait for a lock is not heard until the wait ends, and a handler that takes a lock may wait for itself.
+        self.leave, self._waker = socket.socketpair()
         self.fatal = None
 
     def run(self):
+        self._waker.setblocking(False)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.leave.set())
+            signal.signal(number, lambda *_: None)
         attached = threading.Thread(target=self._stay_attached, daemon=True)
         attached.start()
-        self.leave.wait()
+        self.leave.recv(1)
+        signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)  # a second one does not wait
         if not self.fatal:
-            self._drain()
-        attached.join(ANSWER_SECONDS)
+            answered_by = self._drain()
+            attached.join(max(HALF_CLOSE_SECONDS, answered_by - time.monotonic()))
         if self.fatal:
             raise self.fatal
 
@@ -305,7 +312,7 @@ class Worker:
             log.info("the stream has ended: %s", error.details() if error else "OK")
             if code in HOPELESS and not ever_welcomed:
                 self.fatal = error
-                return self.leave.set()
+                return self._waker.send(b"!")
             with self.lock:
                 # On this call nothing but SESSION_GONE has this status.
                 if code == grpc.StatusCode.FAILED_PRECONDITION:
@@ -317,6 +324,7 @@ class Worker:
                     backoff = min(2 * backoff, LONGEST_BACKOFF_SECONDS)
 
     def _drain(self):
+        """Returns until when the server may take to answer; by `time.monotonic()`."""
         with self.lock:
             self.draining = True
             if self.stream:
@@ -330,12 +338,13 @@ class Worker:
                 if task.phase == "open":
                     self._release(task)
             self.lock.notify_all()
+            answered_by = time.monotonic() + ANSWER_SECONDS
             self.lock.wait_for(lambda: not self.tasks, ANSWER_SECONDS)
             self.closing = True
             if self.stream:
                 self.stream.half_close()
             self.lock.notify_all()
-
+        return answered_by
 
 
 LOSS_CAUSES = ws.LeaseLossCause.values()

@@ -97,9 +97,11 @@ export class WorkerStream {
   }
 
   private hear(bytes: Buffer): void {
-    const { frameId, frame } = fromBinary(WorkRequestSchema, bytes);
-    const what = `the ${frame.case ?? 'unknown'} frame ${frameId}`;
     const { onViolation } = this.listener;
+    const message = this.read(bytes);
+    if (message === null) return;
+    const { frameId, frame } = message;
+    const what = `the ${frame.case ?? 'unknown'} frame ${frameId}`;
     if (bytes.length > MAX_FRAME_BYTES)
       onViolation(`${what} has ${bytes.length} bytes, ${MAX_FRAME_BYTES} are allowed`);
     if (frameId <= this.lastHeardId) onViolation(`${what} comes after frame ${this.lastHeardId}: numbers grow from 1`);
@@ -111,5 +113,16 @@ export class WorkerStream {
     this.heard.push(frame);
     this.lastIds.set(frame.case, frameId);
     this.listener.onFrame(this, frame, frameId);
+  }
+
+  private read(bytes: Buffer): WorkRequest | null {
+    try {
+      return fromBinary(WorkRequestSchema, bytes);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const after = `${bytes.length} bytes after frame ${this.lastHeardId}`;
+      this.listener.onViolation(`sent ${after} that are no WorkRequest: ${why}`);
+      return null;
+    }
   }
 }

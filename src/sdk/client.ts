@@ -7,7 +7,7 @@
  */
 import { type ConnectOptions, ReeveClient } from './client/reeve-client.js';
 
-/** A client of the server at `address`, `host:port`. Connects with its first call. */
+/** A client of the server at `address`, `host:port`. Connects with its first call. @throws OptionError. */
 export function connect(address: string, options: ConnectOptions = {}): ReeveClient {
   return new ReeveClient(address, options);
 }
@@ -52,5 +52,6 @@ export { isTerminal } from './client/words.js';
 export type { JsonObject, JsonValue } from './transport/json.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';
 export type { ConnectionState } from './transport/reach.js';
+export { OptionError } from './transport/option-checks.js';
 export type { TlsOptions } from './transport/rpc.js';
 export { isReeveError, ReeveError, type ReeveErrorReason } from './transport/reeve-error.js';

@@ -60,7 +60,7 @@ export function toCompleted(input: CompletionInput): MessageInitShape<typeof Com
 export function toFailed(input: FailureInput): MessageInitShape<typeof FailedSchema> {
   return {
     error: toTaskError(input),
-    ...(input.retryAfterMs !== undefined && { retryAfter: msToDuration(input.retryAfterMs) }),
+    ...(input.retryAfterMs !== undefined && { retryAfter: msToDuration(input.retryAfterMs, 'retryAfterMs') }),
     ...withDetail(input),
   };
 }

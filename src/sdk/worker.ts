@@ -21,6 +21,8 @@ import type { WorkerOptions } from './worker/worker-options.js';
 /**
  * A worker; nothing happens before `run` or `start`. The arguments of each kind can be stated,
  * `createWorker<{ agent: AgentArgs }>`, or on the handlers' own claims, `(claim: Claim<AgentArgs>) => …`.
+ *
+ * @throws OptionError, which names the option.
  */
 export function createWorker<Kinds extends object = Record<string, JsonObject>>(
   options: WorkerOptions<Kinds>,
@@ -45,5 +47,6 @@ export type { DrainOptions, TaskWorker } from './worker/task-worker.js';
 export type { WorkerOptions } from './worker/worker-options.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';
 export type { JsonObject, JsonValue } from './transport/json.js';
+export { OptionError } from './transport/option-checks.js';
 export type { TlsOptions } from './transport/rpc.js';
 export { isReeveError, ReeveError, type ReeveErrorReason } from './transport/reeve-error.js';

@@ -7,6 +7,7 @@ import { EXIT, EXIT_MEANINGS, exitCodeHelp, exitForGrpc, exitForStatus } from '.
 import { describeFailure } from '../../src/cli/render/failure.js';
 import { UsageError } from '../../src/cli/usage-error.js';
 import { TaskStatus } from '../../src/gen/reeve/v1/task_pb.js';
+import { OptionError } from '../../src/sdk/transport/option-checks.js';
 import { ReeveError } from '../../src/sdk/transport/reeve-error.js';
 
 const at = '127.0.0.1:7450';
@@ -84,6 +85,7 @@ describe('a failure', () => {
 
   it.each([
     [new UsageError('name the task'), 2, 'reeve: name the task'],
+    [new OptionError('address', 'must be host:port'), 2, 'reeve: address must be host:port'],
     [new Error('a defect'), 70, 'reeve: a defect'],
     ['thrown text', 70, 'reeve: thrown text'],
     [new CommanderError(1, 'commander.unknownOption', 'said already'), 2, undefined],

@@ -166,6 +166,18 @@ describe('a program', () => {
     ]);
   });
 
+  it('that is given longer than a timer holds is not killed at once', async () => {
+    const late = `trap 'sleep 0.3; echo "{\\"type\\":\\"task.output\\",\\"payload\\":{\\"output\\":\\"last\\"}}"; exit 0' TERM
+      echo '{"type":"task.progress","payload":{"progress":0}}'; while :; do sleep 0.05; done`;
+    await work('patient', late, '--kill-after', '30d');
+    const submit = Cli.start([
+      ...['submit', 'agent', '--address', service.address, '--queue', 'patient', '--key', 'patient', '--wait'],
+    ]);
+    await submit.line(/task\.progress/);
+    await service.reeve('cancel', '--key', 'patient', '--wait', 'settled');
+    expect((await submit.finished).out).toContain('last');
+  });
+
   it('that outlives a second signal to its worker is killed with it', async () => {
     const stubborn = `trap '' TERM; echo '{"type":"task.progress","payload":{"progress":0}}'; echo "pid $$" >&2; while :; do sleep 0.05; done`;
     const worker = await work('stubborn', stubborn, '--kill-after', '100ms');

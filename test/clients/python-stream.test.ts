@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONFORMANCE_TIMEOUT_MS, expectConformance } from '../conformance/conforming.js';
 import { startFixture } from '../server/server-fixture.js';
 import { ExampleProcess } from './example-process.js';
@@ -29,6 +29,19 @@ describe.runIf(triesPython)('Python', () => {
     } finally {
       await fixture.close();
     }
+  });
+
+  it('a signal is heard whichever thread of the worker gets it', { timeout: 60_000 }, async () => {
+    // Python's own waits for locks end only for a signal to the main thread.
+    const program = `
+import signal, sys, threading
+sys.path.insert(0, "examples/python")
+from reeve_worker import Worker
+threading.Timer(1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
+Worker("127.0.0.1:1", {"agent": print}).run()
+print("left")
+`;
+    expect(await ExampleProcess.output(PYTHON, ['-c', program], env)).toContain('left');
   });
 
   it('the worker conforms', { timeout: CONFORMANCE_TIMEOUT_MS }, async () => {

@@ -38,6 +38,10 @@ describe.concurrent('a worker that', () => {
       'deaf-to-refusals',
       { 'lease-lost-verdict': /failed/, 'ending-refused': /failed .*another ending/, cancel: /^passed$/ },
     ],
+    [
+      'says-no-frames',
+      { 'one-claim': /failed sent 3 bytes after frame \d+ that are no WorkRequest: /, hello: /failed/ },
+    ],
     ['runs-any-kind', { 'no-handler': /failed .*ended with completed/, failure: /^passed$/ }],
     ['falls-over-news', { 'unknown-frame': /failed .*the worker ended \(3\)/, 'one-claim': /^passed$/ }],
     ['believes-its-clock', { 'clock-behind': /failed/, 'clock-ahead': /^passed$/ }],

@@ -9,7 +9,7 @@ import * as grpc from '@grpc/grpc-js';
 import { TaskFailure, createWorker } from 'reeve/worker';
 import { WorkRequestSchema, WorkResponseSchema } from '../../dist/gen/reeve/v1/worker_service_pb.js';
 
-/** Per way: `say` and `hear` get a frame and return what goes on instead; null: nothing. */
+/** Per way: `say` and `hear` get a frame and return what goes on instead, bytes as they are; null: nothing. */
 const ways = {
   nothing: {},
   'skips-a-number': { say: (frame) => renumbered(frame, (seq) => (seq > 2n ? seq + 1n : seq)) },
@@ -20,6 +20,7 @@ const ways = {
   'deaf-to-losses': { hear: (frame) => (frame.frame.case === 'leasesLost' ? null : frame) },
   'deaf-to-refusals': { hear: withoutRefusals },
   'runs-any-kind': { hear: (frame) => anyKind(frame) },
+  'says-no-frames': { say: (frame) => (frame.frame.case === 'events' ? Buffer.from([255, 255, 255]) : frame) },
   'falls-over-news': { hear: (frame) => (frame.frame.case === undefined ? process.exit(3) : frame) },
   'believes-its-clock': { hear: (frame) => (hasExpired(frame) ? process.exit(3) : frame) },
   'holds-without-bound': { options: { maxUnansweredEvents: 1e9, maxUnansweredBytes: 1e12 } },
@@ -89,7 +90,8 @@ async function proxyAddress() {
 function relay(worker, kit) {
   worker.on('data', (bytes) => {
     const said = say(fromBinary(WorkRequestSchema, bytes));
-    if (said === null || kit.write(Buffer.from(toBinary(WorkRequestSchema, said)))) return;
+    if (said === null || kit.write(Buffer.isBuffer(said) ? said : Buffer.from(toBinary(WorkRequestSchema, said))))
+      return;
     // What the kit does not take stays with the worker.
     worker.pause();
     kit.once('drain', () => worker.resume());

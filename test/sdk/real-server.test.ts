@@ -177,6 +177,34 @@ test('a drained worker hands back what it cannot finish, and another goes on fro
   expect((await client.result(task.id)).result).toEqual({ checkpoint: { page: 7 }, epoch: 2, attempt: 1 });
 });
 
+test('a result that waits for a child nobody does goes back to the queue with the drain, and costs no attempt', async () => {
+  const refused = new Incoming<string>();
+  const parent = {
+    address: fixture.server.address,
+    handlers: {
+      agent: async (claim: Claim) => {
+        const { taskId, generationId, attempt } = claim;
+        await client.submit({ kind: 'flow', key: 'child', parent: { taskId, generationId, attachment: 'attached' } });
+        return { attempt };
+      },
+    },
+  };
+  const first = createWorker({
+    ...parent,
+    onNotice: (notice) => {
+      if (notice.type === 'event_refused') refused.push(notice.error.reason);
+    },
+  });
+  await first.start();
+  const { task } = await client.submit({ kind: 'agent', key: 'parent' });
+  expect(await refused.next()).toBe('CHILDREN_ACTIVE');
+  await first.drain({ graceMs: 10 });
+  expect(await client.get(task.id)).toMatchObject({ status: 'queued', attempt: 0 });
+  worker = createWorker({ ...parent, handlers: { ...parent.handlers, flow: () => 'done' } });
+  await worker.start();
+  expect((await client.result(task.id)).result).toEqual({ attempt: 1 });
+});
+
 test('a worker without a stream: claim, report, a pending cancel, and words that come too late', async () => {
   const { task } = await client.submit({ kind: 'agent', key: 'by-hand', args: {} });
   const { lease } = await client.transition(task.id, { type: 'claim', workerName: 'by-hand', ttlMs: 60_000 });

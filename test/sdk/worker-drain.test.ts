@@ -76,6 +76,101 @@ test('SIGTERM drains, and run resolves after it', async () => {
   expect(process.listenerCount('SIGUSR2')).toBe(0);
 });
 
+test('run twice is one run: a signal drains once, and does not stop', async () => {
+  fixture.make(fixture.held, { signals: ['SIGUSR2'] });
+  const runs = [fixture.worker.run(), fixture.worker.run()];
+  const session = await ScriptedSession.welcome(fixture.server);
+  session.claim(claimOf('t1'));
+  const { context, finish } = await fixture.begun.next();
+  expect(process.listenerCount('SIGUSR2')).toBe(1);
+  process.kill(process.pid, 'SIGUSR2');
+  await session.next('drain');
+  expect(context.signal.aborted).toBe(false);
+  finish('in time');
+  expect(await session.events(3)).toEqual(['1 accepted', '2 started', '3 completed']);
+  session.judge('t1', 3);
+  await session.peer.ended;
+  session.peer.end();
+  await Promise.all(runs);
+  expect(fixture.notices.all.filter(({ type }) => type === 'draining')).toHaveLength(1);
+});
+
+const childrenActive = { reason: ErrorReason.CHILDREN_ACTIVE, grpcCode: status.FAILED_PRECONDITION };
+
+test('a result that waits for live children is asked for again while the grace of a drain lasts', async () => {
+  const session = await fixture.start(() => 'done');
+  session.claim(claimOf('t1'));
+  expect(await session.events(3)).toEqual(['1 accepted', '2 started', '3 completed']);
+  session.judge('t1', 3, [{ eventSeq: 3n, refusal: { ...childrenActive, retryAfter: durationFromMs(60_000) } }]);
+  await fixture.notices.find(({ type }) => type === 'event_refused');
+  const drained = fixture.worker.drain({ graceMs: 60_000 });
+  // At once, and not when the hint says.
+  expect(await session.events(1)).toEqual(['4 completed']);
+  session.judge('t1', 4, [{ eventSeq: 4n, refusal: { ...childrenActive, retryAfter: durationFromMs(60_000) } }]);
+  expect(await session.events(1)).toEqual(['5 completed']);
+  session.judge('t1', 5);
+  await session.peer.ended;
+  session.peer.end();
+  await drained;
+  expect(fixture.notices.all.at(-1)).toEqual({ type: 'drained', released: 0 });
+});
+
+test.each([
+  ['before', 50],
+  ['after', 0],
+])('a result refused for its children %s the grace is over is handed back, and not lost', async (_when, graceMs) => {
+  const session = await fixture.start(() => 'done');
+  session.claim(claimOf('t1'));
+  expect(await session.events(3)).toEqual(['1 accepted', '2 started', '3 completed']);
+  const drained = fixture.worker.drain({ graceMs, answerMs: 10_000 });
+  await session.next('drain');
+  session.judge('t1', 3, [{ eventSeq: 3n, refusal: childrenActive }]);
+  const { claims } = await session.next('release');
+  // The handler's own checkpoint stays.
+  expect(claims).toMatchObject([{ taskId: 't1', epoch: 1n, checkpointJson: '' }]);
+  session.lose('t1', LeaseLossCause.RELEASED);
+  await session.peer.ended;
+  session.peer.end();
+  await drained;
+  const types = fixture.notices.all.map(({ type }) => type);
+  expect(types).not.toContain('lease_lost');
+  expect(fixture.notices.all).toContainEqual(
+    expect.objectContaining({
+      type: 'settlement_abandoned',
+      taskId: 't1',
+      error: expect.objectContaining({ reason: 'CHILDREN_ACTIVE' }) as object,
+    }),
+  );
+  expect(fixture.notices.all.at(-1)).toEqual({ type: 'drained', released: 1 });
+});
+
+test('what is handed back is not told as lost, whatever comes after', async () => {
+  const session = await fixture.start(fixture.deaf);
+  session.claim(claimOf('t1'));
+  const { context, finish } = await fixture.begun.next();
+  const drained = fixture.worker.drain({ graceMs: 0, answerMs: 10_000 });
+  await session.next('release');
+  session.lose('t1', LeaseLossCause.RELEASED);
+  await session.peer.ended;
+  session.peer.end();
+  await drained;
+  expect(fixture.notices.all.map(({ type }) => type)).not.toContain('lease_lost');
+  await expect(context.progress(1)).rejects.toMatchObject({ name: 'Draining' });
+  finish();
+});
+
+test('a settlement whose answer does not come is said to be in doubt', async () => {
+  const session = await fixture.start(() => 'done');
+  session.claim(claimOf('t1'));
+  expect(await session.events(3)).toEqual(['1 accepted', '2 started', '3 completed']);
+  await fixture.worker.drain({ graceMs: 0, answerMs: 0 });
+  expect(fixture.notices.all.at(-2)).toMatchObject({
+    type: 'settlement_abandoned',
+    taskId: 't1',
+    error: { reason: 'UNAVAILABLE', message: 'the worker left before the settlement was answered' },
+  });
+});
+
 test('a release that a cut swallowed is said again after the re-attach', async () => {
   const session = await fixture.start(fixture.deaf);
   session.claim(claimOf('t1'));

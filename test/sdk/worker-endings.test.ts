@@ -80,3 +80,17 @@ test('an async iterable that is no generator is output too', async () => {
     said.push(...(await session.next('events')).events.map(({ event }) => event.case));
   expect(said).toEqual(['accepted', 'started', 'output', 'output', 'completed']);
 });
+
+test('a Completion without anything completes without a result; one of what is no object says so', async () => {
+  const session = await start(({ taskId }) => new Completion(...(taskId === 't1' ? [] : ['done' as never])));
+  session.claim(claimOf('t1'), claimOf('t2'));
+  const endings = new Map<string, unknown>();
+  while (endings.size < 2) {
+    for (const { taskId, event } of (await session.next('events')).events) {
+      if (event.case === 'completed') endings.set(taskId, event.value.resultJson);
+      if (event.case === 'failed') endings.set(taskId, event.value.error?.message);
+    }
+  }
+  expect(endings.get('t1')).toBe('');
+  expect(endings.get('t2')).toMatch(/^Completion takes an object/);
+});

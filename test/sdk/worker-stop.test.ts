@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ErrorReason } from '../../src/gen/reeve/v1/error_reason_pb.js';
 import { ReceiptKind } from '../../src/gen/reeve/v1/task_pb.js';
 import { LeaseLossCause } from '../../src/gen/reeve/v1/worker_service_pb.js';
-import { claimOf } from './scripted-session.js';
+import { claimOf, ScriptedSession } from './scripted-session.js';
 import { WorkerFixture } from './worker-fixture.js';
 
 let fixture: WorkerFixture;
@@ -145,4 +145,49 @@ test('a passed deadline aborts the handler and leaves the verdict to the authori
   session.lose('t1', LeaseLossCause.DEADLINE);
   await fixture.notices.find(({ type }) => type === 'lease_lost');
   expect(session.peer.frames.pending).toHaveLength(0);
+});
+
+test('a task that comes back while its old handler runs is begun when that has ended, and not before', async () => {
+  const session = await fixture.start(fixture.deaf);
+  session.claim(claimOf('t1'));
+  const old = await fixture.begun.next();
+  await session.events(2);
+  session.lose('t1', LeaseLossCause.NOT_ACCEPTED);
+  session.claim(claimOf('t1', { epoch: 2n, attempt: 2 }), claimOf('t2'));
+  // The other one is accepted and begun; of the first nothing is said: the server may take it back.
+  expect((await fixture.begun.next()).claim.taskId).toBe('t2');
+  expect([await session.event(), await session.event()].map(({ taskId }) => taskId)).toEqual(['t2', 't2']);
+  expect(fixture.begun.pending).toEqual([]);
+  old.finish('too late');
+  expect((await fixture.begun.next()).claim).toMatchObject({ taskId: 't1', epoch: 2 });
+  expect(await session.event()).toMatchObject({ taskId: 't1', epoch: 2n, eventSeq: 1n, event: { case: 'accepted' } });
+});
+
+test('one that was taken back meanwhile is not begun at all', async () => {
+  const session = await fixture.start(fixture.deaf);
+  session.claim(claimOf('t1'));
+  const old = await fixture.begun.next();
+  await session.events(2);
+  session.claim(claimOf('t1', { epoch: 2n }));
+  session.claim(claimOf('t1', { epoch: 3n }));
+  session.claim(claimOf('t2'));
+  await fixture.begun.next();
+  old.finish('too late');
+  expect((await fixture.begun.next()).claim).toMatchObject({ taskId: 't1', epoch: 3 });
+  expect(fixture.begun.pending).toEqual([]);
+});
+
+test('the same claim said again is begun once, whatever has become of its acceptance', async () => {
+  const session = await fixture.start(fixture.deaf);
+  session.claim(claimOf('t1'));
+  const { context } = await fixture.begun.next();
+  session.claim(claimOf('t1'));
+  fixture.server.cut();
+  const again = await ScriptedSession.welcome(fixture.server, {
+    leasesKept: [{ taskId: 't1', epoch: 1n, answeredThrough: 0n }],
+  });
+  again.claim(claimOf('t1'), claimOf('t2'));
+  expect((await fixture.begun.next()).claim.taskId).toBe('t2');
+  expect(fixture.begun.all).toHaveLength(2);
+  expect(context.signal.aborted).toBe(false);
 });

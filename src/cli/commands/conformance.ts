@@ -8,6 +8,7 @@ import { CASES } from '../../conformance/catalog.js';
 import { ADDRESS_PLACEHOLDER, ADDRESS_VARIABLE } from '../../conformance/kit-contract.js';
 import { type CaseResult, type Outcome, runCases } from '../../conformance/run-cases.js';
 import { WorkerProcess } from '../../conformance/worker-process.js';
+import { MAX_TIMER_MS } from '../../sdk/transport/option-checks.js';
 import { type CommandHost, type GlobalOptions, optionsOf } from '../command-host.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { collectList, integerBetween } from '../options/argument-parsers.js';
@@ -84,7 +85,7 @@ async function run(
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT.interrupted));
   const results = await runCases(cases, {
     command: worker,
-    timeoutMs: timeout,
+    timeoutMs: Math.min(timeout, MAX_TIMER_MS),
     parallel,
     onResult: (result) => {
       if (json) terminal.line(JSON.stringify(result));

@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander';
 import { ExecutionTargetSchema } from '../../gen/reeve/v1/task_pb.js';
+import { MAX_TIMER_MS } from '../../sdk/transport/option-checks.js';
 import {
   createWorker,
   type JsonObject,
@@ -95,7 +96,9 @@ function workLog({ terminal }: CommandHost, json: boolean): WorkLog {
 }
 
 function workerOptions(options: WorkOptions & GlobalOptions, log: WorkLog): WorkerOptions<Record<string, JsonObject>> {
-  const { killAfter: killAfterMs = DEFAULT_KILL_AFTER_MS, drainGrace = DEFAULT_DRAIN_GRACE_MS } = options;
+  const { killAfter = DEFAULT_KILL_AFTER_MS, drainGrace = DEFAULT_DRAIN_GRACE_MS } = options;
+  // Beyond it a timer is none: the program would be killed at once.
+  const killAfterMs = Math.min(killAfter, MAX_TIMER_MS);
   if (options.exec.trim() === '') throw new UsageError('--exec is empty');
   const rejections = new Map<string, number>();
   const handler: WorkerOptions<Record<string, JsonObject>>['handlers'][string] = async (claim, context) => {

@@ -3,6 +3,7 @@
  * reason and its values.
  */
 import { CommanderError } from 'commander';
+import { OptionError } from '../../sdk/transport/option-checks.js';
 import { isReeveError, type ReeveError } from '../../sdk/transport/reeve-error.js';
 import { EXIT, type ExitCode, exitForGrpc } from '../exit-codes.js';
 import { UsageError } from '../usage-error.js';
@@ -21,7 +22,8 @@ export function describeFailure(error: unknown, address: string): Failure {
     const exit = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     return { exit, line: undefined, json: errorJson({ reason: 'USAGE', message: error.message }) };
   }
-  if (error instanceof UsageError) {
+  // What the SDK finds wrong in its options was said on the command line.
+  if (error instanceof UsageError || error instanceof OptionError) {
     return {
       exit: EXIT.usage,
       line: `reeve: ${plainText(error.message)}`,

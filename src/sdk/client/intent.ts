@@ -36,7 +36,10 @@ export function toIntent(intent: Intent): IntentInit {
   switch (intent.type) {
     case 'claim': {
       const { workerName = '', ttlMs } = intent;
-      return { case: 'claim', value: { workerName, ...(ttlMs !== undefined && { ttl: msToDuration(ttlMs) }) } };
+      return {
+        case: 'claim',
+        value: { workerName, ...(ttlMs !== undefined && { ttl: msToDuration(ttlMs, 'ttlMs') }) },
+      };
     }
     case 'suspend':
       return { case: 'suspend', value: {} };
@@ -51,7 +54,7 @@ export function toIntent(intent: Intent): IntentInit {
       };
     }
     case 'request_cancellation': {
-      const grace = intent.graceMs === undefined ? {} : { grace: msToDuration(intent.graceMs) };
+      const grace = intent.graceMs === undefined ? {} : { grace: msToDuration(intent.graceMs, 'graceMs') };
       return { case: 'requestCancellation', value: grace };
     }
     case 'settle_cancellation':

@@ -15,6 +15,7 @@ import {
 } from '../../gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../../gen/reeve/v1/worker_service_pb.js';
 import { TaskView } from '../../gen/reeve/v1/task_pb.js';
+import { optionalSpanMs, requireAddress, requireRpcOptions, requireSpanMs } from '../transport/option-checks.js';
 import { type RawClient, rawClient } from '../transport/raw-clients.js';
 import { fromRefusal } from '../transport/reeve-error.js';
 import { Reach, type ReachOptions } from '../transport/reach.js';
@@ -105,14 +106,16 @@ export class ReeveClient {
     address: string,
     private readonly options: ConnectOptions,
   ) {
+    requireAddress('address', address);
+    requireRpcOptions(options);
+    this.callTimeoutMs = requireSpanMs('callTimeoutMs', options.callTimeoutMs ?? 30_000);
+    this.submitTimeoutMs = requireSpanMs('submitTimeoutMs', options.submitTimeoutMs ?? 60_000);
     this.rpc = new RpcConnection(address, options);
     this.reach = new Reach(address, options);
     this.reach.observe(this.rpc, true);
     this.watches = new WatchConnections(this.reach, options);
     this.submissions = new SubmitStream(this.rpc, this.reach, options.submitStream);
     this.retrier = new Retrier(options.retry);
-    this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
-    this.submitTimeoutMs = options.submitTimeoutMs ?? 60_000;
     this.raw = {
       tasks: rawClient(this.rpc, TaskService),
       workers: rawClient(this.rpc, WorkerService),
@@ -130,7 +133,8 @@ export class ReeveClient {
    */
   async submit(submission: Submission, settings: Pick<CallSettings, 'timeoutMs'> = {}): Promise<Submitted> {
     const request = toSubmitRequest(submission, this.options);
-    return readSubmitted(await this.submissions.submit(request, settings.timeoutMs ?? this.submitTimeoutMs));
+    const timeoutMs = optionalSpanMs('timeoutMs', settings.timeoutMs) ?? this.submitTimeoutMs;
+    return readSubmitted(await this.submissions.submit(request, timeoutMs));
   }
 
   /** Submits whatever the source yields, keeping at most `concurrency` in flight; verdicts as they come. */
@@ -219,7 +223,7 @@ export class ReeveClient {
    *   (default: never).
    */
   async result(taskId: string, settings: CallSettings = {}): Promise<Task> {
-    const { timeoutMs } = settings;
+    const timeoutMs = optionalSpanMs('timeoutMs', settings.timeoutMs);
     const timeout = new AbortController();
     const timer =
       timeoutMs === undefined
@@ -251,7 +255,7 @@ export class ReeveClient {
   /** Asks a task to stop. "Cancelled" is said only when it is true; `waitFor` waits for a receipt. */
   async cancel(taskId: string, options: CancelOptions & CallSettings = {}): Promise<Cancelled> {
     const request = toCancelRequest(taskId, options, this.options.actor);
-    const waitMs = options.waitFor === undefined ? 0 : (options.waitTimeoutMs ?? 30_000);
+    const waitMs = options.waitFor === undefined ? 0 : requireSpanMs('waitTimeoutMs', options.waitTimeoutMs ?? 30_000);
     const timeoutMs = options.timeoutMs ?? this.callTimeoutMs + waitMs;
     return readCancelled(
       await this.call((call) => this.rpc.unary(TaskService.method.cancel, request, call), { ...options, timeoutMs }),
@@ -352,9 +356,10 @@ export class ReeveClient {
   }
 
   private async call<T>(attempt: (call: CallOptions) => Promise<T>, settings: CallSettings): Promise<T> {
+    const timeoutMs = optionalSpanMs('timeoutMs', settings.timeoutMs) ?? this.callTimeoutMs;
     const { signal, end } = this.reach.patience(settings.signal);
     try {
-      return await this.retrier.run(attempt, settings.timeoutMs ?? this.callTimeoutMs, signal);
+      return await this.retrier.run(attempt, timeoutMs, signal);
     } catch (error) {
       throw this.reach.explain(error);
     } finally {

@@ -143,9 +143,9 @@ export function toCancelRequest(taskId: string, options: CancelOptions, actor: C
     ...(generationId !== undefined && { generationId }),
     ...(cause.reason !== undefined && { reason: cause.reason }),
     ...(cause.actor !== undefined && { actor: cause.actor }),
-    ...(graceMs !== undefined && { grace: msToDuration(graceMs) }),
+    ...(graceMs !== undefined && { grace: msToDuration(graceMs, 'graceMs') }),
     ...(waitFor !== undefined && { waitFor: receiptWords.value(waitFor) }),
-    ...(waitTimeoutMs !== undefined && { waitTimeout: msToDuration(waitTimeoutMs) }),
+    ...(waitTimeoutMs !== undefined && { waitTimeout: msToDuration(waitTimeoutMs, 'waitTimeoutMs') }),
     ...(view !== undefined && { view: viewWords.value(view) }),
   });
 }
@@ -200,7 +200,7 @@ export function toCancelBatchRequest(
     ...(isIds(scope) ? { taskIds: [...scope] } : { filter: toTaskFilter(scope) }),
     ...(cause.reason !== undefined && { reason: cause.reason }),
     ...(cause.actor !== undefined && { actor: cause.actor }),
-    ...(graceMs !== undefined && { grace: msToDuration(graceMs) }),
+    ...(graceMs !== undefined && { grace: msToDuration(graceMs, 'graceMs') }),
     ...(pageSize !== undefined && { pageSize }),
     pageToken,
     ...(view !== undefined && { view: viewWords.value(view) }),

@@ -139,18 +139,20 @@ export function toPolicy(settings: PolicySettings): PolicyInit | undefined {
   if (settings.priority !== undefined) policy.priority = settings.priority;
   if (settings.labels !== undefined) policy.labels = { ...settings.labels };
   if (settings.description !== undefined) policy.description = settings.description;
-  if (settings.timeoutMs !== undefined) policy.timeout = msToDuration(settings.timeoutMs);
-  if (settings.startByMs !== undefined) policy.startBy = msToDuration(settings.startByMs);
+  if (settings.timeoutMs !== undefined) policy.timeout = msToDuration(settings.timeoutMs, 'timeoutMs');
+  if (settings.startByMs !== undefined) policy.startBy = msToDuration(settings.startByMs, 'startByMs');
   if (settings.notBefore !== undefined) policy.notBefore = toTimestamp(settings.notBefore);
-  if (settings.attemptTimeoutMs !== undefined) policy.attemptTimeout = msToDuration(settings.attemptTimeoutMs);
-  if (settings.progressTimeoutMs !== undefined) policy.progressTimeout = msToDuration(settings.progressTimeoutMs);
+  if (settings.attemptTimeoutMs !== undefined)
+    policy.attemptTimeout = msToDuration(settings.attemptTimeoutMs, 'attemptTimeoutMs');
+  if (settings.progressTimeoutMs !== undefined)
+    policy.progressTimeout = msToDuration(settings.progressTimeoutMs, 'progressTimeoutMs');
   if (retry !== undefined) policy.retry = toRetryPolicy(retry);
   if (settings.cancellationPolicy !== undefined) {
     policy.cancellationPolicy = cancellationPolicyWords.value(settings.cancellationPolicy);
   }
   if (settings.onUnsatisfied !== undefined) policy.onUnsatisfied = unsatisfiedWords.value(settings.onUnsatisfied);
   if (settings.concurrencyKey !== undefined) policy.concurrencyKey = settings.concurrencyKey;
-  if (settings.retentionMs !== undefined) policy.retention = msToDuration(settings.retentionMs);
+  if (settings.retentionMs !== undefined) policy.retention = msToDuration(settings.retentionMs, 'retentionMs');
   if (parent !== undefined) {
     const { taskId, generationId = '', attachment } = parent;
     policy.parent = { taskId, generationId, attachment: attachmentWords.value(attachment) };
@@ -170,9 +172,9 @@ export function toPolicy(settings: PolicySettings): PolicyInit | undefined {
 function toRetryPolicy(retry: RetrySettings): MessageInitShape<typeof RetryPolicySchema> {
   return {
     ...(retry.maxAttempts !== undefined && { maxAttempts: retry.maxAttempts }),
-    ...(retry.initialMs !== undefined && { initial: msToDuration(retry.initialMs) }),
+    ...(retry.initialMs !== undefined && { initial: msToDuration(retry.initialMs, 'retry.initialMs') }),
     ...(retry.multiplier !== undefined && { multiplier: retry.multiplier }),
-    ...(retry.maximumMs !== undefined && { maximum: msToDuration(retry.maximumMs) }),
+    ...(retry.maximumMs !== undefined && { maximum: msToDuration(retry.maximumMs, 'retry.maximumMs') }),
     ...(retry.jitter !== undefined && { jitter: retry.jitter }),
     nonRetryableCodes: [...(retry.nonRetryableCodes ?? [])],
   };

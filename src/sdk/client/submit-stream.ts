@@ -16,6 +16,7 @@ import {
 } from '../../gen/reeve/v1/task_service_pb.js';
 import { Backoff } from '../transport/backoff.js';
 import { encodeFrame, type FrameShape, MAX_FRAME_BYTES, sizeInFrame } from '../transport/frame-bytes.js';
+import { requireAtLeast } from '../transport/option-checks.js';
 import { fromRefusal, fromStatus, ReeveError, refusedLocally } from '../transport/reeve-error.js';
 import type { Reach } from '../transport/reach.js';
 import { deadlineExceeded } from '../transport/retry.js';
@@ -71,7 +72,10 @@ export class SubmitStream {
     options: SubmitStreamOptions = {},
   ) {
     const { maxInFlight = 4_096, maxInFlightBytes = 8 * 1024 * 1024 } = options;
-    this.queue = new SubmissionQueue(maxInFlight, maxInFlightBytes);
+    this.queue = new SubmissionQueue(
+      requireAtLeast('submitStream.maxInFlight', maxInFlight, 1),
+      requireAtLeast('submitStream.maxInFlightBytes', maxInFlightBytes, 1),
+    );
   }
 
   /**

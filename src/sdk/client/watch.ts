@@ -5,6 +5,7 @@
 import { status } from '@grpc/grpc-js';
 import type { WatchRequest, WatchResponse } from '../../gen/reeve/v1/task_service_pb.js';
 import { Backoff } from '../transport/backoff.js';
+import { requireSpanMs } from '../transport/option-checks.js';
 import type { Patience } from '../transport/reach.js';
 import { type ReeveError, toReeveError } from '../transport/reeve-error.js';
 import { pause } from '../transport/retry.js';
@@ -52,9 +53,10 @@ export async function* watchItems(
   scope: WatchScope,
   options: WatchOptions = {},
 ): AsyncGenerator<WatchItem, void, undefined> {
+  const reconnectMs = requireSpanMs('reconnectMs', options.reconnectMs ?? 300_000);
   const patience = connections.reach.patience(options.signal);
   try {
-    yield* itemsOf(connections, scope, options, patience);
+    yield* itemsOf(connections, scope, { ...options, reconnectMs }, patience);
   } catch (error) {
     throw connections.reach.explain(error);
   } finally {
@@ -65,10 +67,10 @@ export async function* watchItems(
 async function* itemsOf(
   connections: WatchConnections,
   scope: WatchScope,
-  options: WatchOptions,
+  options: WatchOptions & { readonly reconnectMs: number },
   { signal, end }: Patience,
 ): AsyncGenerator<WatchItem, void, undefined> {
-  const { reconnectMs = 300_000 } = options;
+  const { reconnectMs } = options;
   const single = typeof scope === 'string';
   const backoff = new Backoff({ initialMs: 50, maximumMs: 5_000 });
   let cursor = options.cursor ?? '';

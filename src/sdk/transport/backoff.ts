@@ -1,6 +1,8 @@
 /**
- * Back-off with jitter, so that a thousand clients of one restarted server do not come back in one moment.
+ * Back-off with jitter, so that a thousand clients of one restarted server do not come back in one moment. It is over
+ * when what was tried has lasted or borne fruit, not when it has begun: what ends right after that would be hammered.
  */
+import { MAX_TIMER_MS } from './option-checks.js';
 
 export interface BackoffOptions {
   /** The first wait, ms; each further one is twice the last. */
@@ -10,6 +12,9 @@ export interface BackoffOptions {
   /** In [0, 1). */
   readonly random?: () => number;
 }
+
+/** What has lasted so long, ms, was no failure: longer than the waits of those who use it. */
+export const LASTING_MS = 10_000;
 
 export class Backoff {
   private failures = 0;
@@ -21,7 +26,12 @@ export class Backoff {
     const { initialMs, maximumMs, random = Math.random } = this.options;
     const step = Math.min(maximumMs, initialMs * 2 ** Math.min(this.failures, 30));
     this.failures += 1;
-    return Math.max(atLeastMs + (random() * step) / 2, step / 2 + (random() * step) / 2);
+    return Math.min(MAX_TIMER_MS, Math.max(atLeastMs + (random() * step) / 2, step / 2 + (random() * step) / 2));
+  }
+
+  /** What was tried worked for so long, ms. */
+  lasted(ms: number): void {
+    if (ms >= LASTING_MS) this.reset();
   }
 
   reset(): void {

@@ -3,6 +3,7 @@
  * instead of a time-out that looks like the server's. Once reached, an outage is waited for as each call allows.
  */
 import { type ChannelInterface, connectivityState, status } from '@grpc/grpc-js';
+import { optionalFunction, requireSpanMs } from './option-checks.js';
 import { ReeveError } from './reeve-error.js';
 import type { RpcConnection } from './rpc.js';
 
@@ -33,7 +34,8 @@ export class Reach {
     readonly address: string,
     private readonly options: ReachOptions,
   ) {
-    this.timeoutMs = options.connectTimeoutMs ?? 10_000;
+    this.timeoutMs = requireSpanMs('connectTimeoutMs', options.connectTimeoutMs ?? 10_000);
+    optionalFunction('onConnectionState', options.onConnectionState);
   }
 
   /** A connection has been there once. */

@@ -5,6 +5,7 @@
 import { status } from '@grpc/grpc-js';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Backoff } from './backoff.js';
+import { MAX_TIMER_MS, requireAtLeast, requireSpanMs } from './option-checks.js';
 import { ReeveError, toReeveError } from './reeve-error.js';
 import { abortError, type CallOptions } from './rpc.js';
 
@@ -24,14 +25,23 @@ const EARNED_PER_SUCCESS = 0.1;
 export class Retrier {
   private budget = BUDGET;
 
-  constructor(private readonly options: RetryOptions = {}) {}
+  private readonly maxAttempts: number;
+  private readonly initialMs: number;
+  private readonly maximumMs: number;
+
+  /** @throws OptionError. */
+  constructor({ maxAttempts = 8, initialMs = 50, maximumMs = 2_000 }: RetryOptions = {}) {
+    this.maxAttempts = requireAtLeast('retry.maxAttempts', maxAttempts, 1);
+    this.initialMs = requireSpanMs('retry.initialMs', initialMs);
+    this.maximumMs = requireSpanMs('retry.maximumMs', maximumMs);
+  }
 
   /**
    * @param timeoutMs for all tries together.
    * @throws ReeveError, the last one; DEADLINE_EXCEEDED when time ran out before any answer.
    */
   async run<T>(call: (options: CallOptions) => Promise<T>, timeoutMs: number, signal?: AbortSignal): Promise<T> {
-    const { maxAttempts = 8, initialMs = 50, maximumMs = 2_000 } = this.options;
+    const { maxAttempts, initialMs, maximumMs } = this;
     const backoff = new Backoff({ initialMs, maximumMs });
     const deadline = new Date(Date.now() + timeoutMs);
     for (let attempt = 1; ; attempt += 1) {
@@ -55,7 +65,7 @@ export class Retrier {
 /** Waits, or throws the signal's reason. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   try {
-    await delay(ms, undefined, signal === undefined ? {} : { signal });
+    await delay(Math.min(ms, MAX_TIMER_MS), undefined, signal === undefined ? {} : { signal });
   } catch (error) {
     throw signal?.aborted === true ? abortError(signal) : error;
   }

@@ -15,11 +15,14 @@ import type {
 
 import { fromRefusal, type ReeveError } from '../transport/reeve-error.js';
 import { durationToMs } from '../transport/time.js';
+import type { Delays } from './delays.js';
 import { HeldClaim, type Saying } from './held-claim.js';
 import type { SettlementWord, Settled, Tell } from './notices.js';
 import type { Outbox } from './outbox.js';
-import { instead } from './settlement-saying.js';
+import { isForGood, unanswered } from './refused-events.js';
+import { eventsRefused, instead } from './settlement-saying.js';
 import { CancelRequested, LeaseLost, type LeaseLossWord, lossWord } from './stop-reasons.js';
+import { Strays } from './strays.js';
 
 type Receipt = MessageInitShape<typeof CancelReceiptSchema>;
 
@@ -27,7 +30,7 @@ export interface BookListener {
   /** Runs its handler. */
   begin(held: HeldClaim): void;
   receipts(receipts: Receipt[]): void;
-  /** Claims that came too late to be begun: a drain is under way. */
+  /** Tells the server that they are given back. */
   handBack(held: readonly HeldClaim[]): void;
   /** Fewer or more claims are held, or run. */
   changed(): void;
@@ -36,18 +39,29 @@ export interface BookListener {
 
 /** Handlers begin in slices of so long, ms, so that those which compute do not hold up what is said meanwhile. */
 const BEGIN_SLICE_MS = 5;
-const RESEND_MS = 250;
+/** While a drain waits for it, a settlement that was refused for now is asked for again at least so often, ms. */
+const ASK_AGAIN_IN_DRAIN_MS = 1_000;
+/** How often the same is said again that no hint calls passing. */
+const MAX_VAIN_TIMES = 10;
+
+/**
+ * - `draining`: what comes is handed back, what runs may finish.
+ * - `leaving`: nothing is waited for any more; what has no ending is handed back.
+ */
+type Going = 'no' | 'draining' | 'leaving';
 
 export class ClaimBook {
-  draining = false;
+  /** Claims handed back because their handlers, or their endings, took too long. */
+  released = 0;
+  private going: Going = 'no';
   private readonly claims = new Map<string, HeldClaim>();
-  /** Handlers that still run though their claim is over. */
-  private strays = 0;
+  private readonly strays = new Strays();
   private runningCount = 0;
   private toBegin: HeldClaim[] = [];
 
   constructor(
     private readonly outbox: Outbox,
+    private readonly delays: Pick<Delays, 'after'>,
     private readonly tell: Tell,
     private readonly listener: BookListener,
   ) {}
@@ -61,8 +75,16 @@ export class ClaimBook {
     return this.runningCount;
   }
 
+  /** Those of claims that are over. */
   get strayHandlers(): number {
-    return this.strays;
+    return this.strays.count;
+  }
+
+  /** No handler runs but strays, and nothing that was said waits for its answer; settlements asked for again included. */
+  get isQuiet(): boolean {
+    if (this.runningCount > this.strays.count || !this.outbox.isEmpty) return false;
+    for (const { phase } of this.claims.values()) if (phase === 'settling') return false;
+    return true;
   }
 
   get held(): IterableIterator<HeldClaim> {
@@ -79,10 +101,38 @@ export class ClaimBook {
       this.claims.set(held.taskId, held);
       taken.push(held);
     }
-    if (this.draining) return this.listener.handBack(taken);
-    for (const held of taken) this.outbox.say(held, ACCEPTED);
-    this.toBegin.push(...taken);
-    this.begin();
+    if (this.going !== 'no') return this.handBack(taken);
+    this.accept(taken.filter((held) => !this.strays.holdUp(held)));
+  }
+
+  /** A drain has begun. */
+  drain(): void {
+    if (this.going === 'no') this.going = 'draining';
+    for (const { asking } of [...this.claims.values()]) asking?.again.hasten();
+  }
+
+  /**
+   * The drain's patience is over. What has no ending yet is handed back, to run elsewhere from its last checkpoint with
+   * its attempt given back. So is what has a result that waits for live children: this process cannot wait for them,
+   * and nobody else can settle in its name. The result is not handed on as a checkpoint: that is the handler's own
+   * state, and the next attempt could not tell the one from the other.
+   */
+  leave(): void {
+    this.going = 'leaving';
+    const left: HeldClaim[] = [];
+    for (const held of this.claims.values()) {
+      if (held.phase === 'open') left.push(held);
+      else if (held.asking?.refusal.reason === 'CHILDREN_ACTIVE') left.push(this.unsettled(held, held.asking.refusal));
+    }
+    this.release(left);
+  }
+
+  /** The worker is gone. What was handed back is not lost; what was settled and not answered may have been committed. */
+  end(): void {
+    for (const held of [...this.claims.values()]) {
+      if (held.phase === 'settling') this.unsettled(held, held.asking?.refusal ?? unanswered);
+      this.forget(held);
+    }
   }
 
   judge(verdicts: readonly TaskVerdict[]): void {
@@ -97,12 +147,12 @@ export class ClaimBook {
         const seq = Number(eventSeq);
         this.tell({ type: 'event_refused', taskId: held.taskId, epoch: Number(held.epoch), eventSeq: seq, error });
         if (error.reason === 'LEASE_LOST') this.lose(held, 'superseded');
-        else if (seq > held.answeredThrough) this.sendAgain(held, error);
+        else if (seq > held.answeredThrough) this.refusedUnjudged(held, error);
         else if (held.phase === 'settling' && seq === held.lastSeq) settlementRefusal = error;
         else held.refusal ??= error;
       }
       held.wakeCommitted();
-      if (held.phase !== 'settling' || held.answeredThrough < held.lastSeq) continue;
+      if (held.phase !== 'settling' || held.asking !== null || held.answeredThrough < held.lastSeq) continue;
       if (settlementRefusal === null) this.settle(held);
       else this.settleOtherwise(held, settlementRefusal);
     }
@@ -158,9 +208,7 @@ export class ClaimBook {
       this.outbox.answered(held, Number(mark.answeredThrough));
       held.wakeCommitted();
       // Judged, and still ours: it was refused, and the verdict went down with the old stream. It will be again.
-      if (held.phase === 'settling' && held.events.length === 0 && held.settlement !== null) {
-        this.outbox.say(held, held.settlement);
-      }
+      if (held.phase === 'settling' && held.events.length === 0) this.ask(held);
       this.outbox.sendAgain(held);
     }
   }
@@ -175,6 +223,24 @@ export class ClaimBook {
     const all = [...this.claims.values()];
     for (const held of all) this.lose(held, why);
     return all.length;
+  }
+
+  /**
+   * The server takes nothing more of what the claim says. Its task ends as failed, with what the server said; if that
+   * is not taken either, the claim is given up, and the server takes it back when it is no longer named.
+   */
+  giveUp(held: HeldClaim, error: ReeveError): void {
+    if (held.phase === 'over') return;
+    this.outbox.retract(held, error);
+    if (held.phase === 'releasing') return;
+    held.stop.stop(new LeaseLost('refused'));
+    if (held.givenUp) return this.abandon(held, error);
+    held.givenUp = true;
+    held.asking?.again.cancel();
+    held.asking = null;
+    if (held.answeredThrough < 1) this.outbox.say(held, ACCEPTED);
+    if (held.answeredThrough < 2) this.outbox.say(held, STARTED);
+    this.settling(held, eventsRefused(error), 'failed');
   }
 
   settling(held: HeldClaim, saying: Saying, as: SettlementWord): void {
@@ -192,8 +258,18 @@ export class ClaimBook {
   handlerEnded(held: HeldClaim): void {
     held.running = false;
     this.runningCount -= 1;
-    if (held.phase === 'over') this.strays -= 1;
+    const waiting = held.phase === 'over' ? this.strays.ended(held) : null;
+    if (waiting !== null) {
+      if (this.going === 'no') this.accept([waiting]);
+      else this.handBack([waiting]);
+    }
     this.listener.changed();
+  }
+
+  private accept(taken: readonly HeldClaim[]): void {
+    for (const held of taken) this.outbox.say(held, ACCEPTED);
+    this.toBegin.push(...taken);
+    this.begin();
   }
 
   private begin(): void {
@@ -226,41 +302,80 @@ export class ClaimBook {
   private settleOtherwise(held: HeldClaim, refusal: ReeveError): void {
     const { settlement } = held;
     if (settlement === null) return;
-    if (refusal.retryable || refusal.reason === 'CHILDREN_ACTIVE') {
+    const awaitsChildren = refusal.reason === 'CHILDREN_ACTIVE';
+    if (awaitsChildren && this.going === 'leaving') return this.release([this.unsettled(held, refusal)]);
+    if (refusal.retryable || awaitsChildren) {
       // Children end by themselves; until they have, the claim is held and asked again.
       const waitMs = held.backoff.next(refusal.retryAfterMs);
-      setTimeout(() => held.phase === 'settling' && this.outbox.say(held, settlement), waitMs);
+      const inMs = this.going === 'no' ? waitMs : Math.min(waitMs, ASK_AGAIN_IN_DRAIN_MS);
+      held.asking = { again: this.delays.after(inMs, () => this.ask(held)), refusal };
       return;
     }
     held.refusals += 1;
     const other = instead(settlement, refusal, held.refusals);
     if (other !== null) return this.settling(held, other, other.case === 'cancelled' ? 'cancelled' : 'failed');
-    const { taskId, epoch } = held;
-    this.tell({ type: 'settlement_abandoned', taskId, epoch: Number(epoch), error: refusal });
-    this.forget(held);
+    this.abandon(held, refusal);
   }
 
-  private sendAgain(held: HeldClaim, error: ReeveError): void {
-    if (error.reason === 'EVENT_GAP') return this.outbox.sendAgain(held);
-    setTimeout(() => held.phase !== 'over' && this.outbox.sendAgain(held), error.retryAfterMs ?? RESEND_MS);
+  /** For the same settlement once more. */
+  private ask(held: HeldClaim): void {
+    held.asking?.again.cancel();
+    held.asking = null;
+    if (held.phase === 'settling' && held.settlement !== null) this.outbox.say(held, held.settlement);
+  }
+
+  /** Nothing of what was said was judged; the mark stays where it was. */
+  private refusedUnjudged(held: HeldClaim, error: ReeveError): void {
+    if (held.resting) return;
+    held.vainTimes += 1;
+    if (isForGood(error) || (!error.retryable && held.vainTimes > MAX_VAIN_TIMES)) return this.giveUp(held, error);
+    this.outbox.rest(held);
+    this.delays.after(held.repeat.next(error.retryAfterMs), () => held.resting && this.outbox.sendAgain(held));
+  }
+
+  private unsettled(held: HeldClaim, error: ReeveError): HeldClaim {
+    this.tell({ type: 'settlement_abandoned', taskId: held.taskId, epoch: Number(held.epoch), error });
+    return held;
+  }
+
+  private abandon(held: HeldClaim, error: ReeveError): void {
+    this.forget(this.unsettled(held, error));
+  }
+
+  private release(left: readonly HeldClaim[]): void {
+    this.released += left.length;
+    this.handBack(left);
+  }
+
+  private handBack(given: readonly HeldClaim[]): void {
+    for (const held of given) {
+      held.phase = 'releasing';
+      held.asking?.again.cancel();
+      held.asking = null;
+    }
+    if (given.length > 0) this.listener.handBack(given);
   }
 
   private lose(held: HeldClaim, why: LeaseLossWord): void {
     if (held.phase === 'over') return;
-    this.tell({ type: 'lease_lost', taskId: held.taskId, epoch: Number(held.epoch), why });
+    // What was handed back is not lost, whatever the server calls it.
+    if (held.phase !== 'releasing') {
+      this.tell({ type: 'lease_lost', taskId: held.taskId, epoch: Number(held.epoch), why });
+    }
     held.stop.stop(new LeaseLost(why));
     this.forget(held);
   }
 
   private forget(held: HeldClaim): void {
     this.outbox.drop(held);
-    if (held.running) this.strays += 1;
+    if (held.running) this.strays.add(held);
     if (this.claims.get(held.taskId) === held) this.claims.delete(held.taskId);
     this.listener.changed();
   }
 }
 
 const ACCEPTED: Saying = { case: 'accepted', value: {} };
+const STARTED: Saying = { case: 'started', value: {} };
 
 function receiptOf(held: HeldClaim, kind: ReceiptKind): Receipt {
   const { taskId, generation, epoch, cancellationToken } = held;

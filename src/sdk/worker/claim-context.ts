@@ -6,6 +6,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { OutputSchema } from '../../gen/reeve/v1/worker_service_pb.js';
 import { refusedLocally } from '../transport/reeve-error.js';
 import { requireJsonText } from '../transport/json.js';
+import type { Delay, Delays } from './delays.js';
 import type { HandlerContext } from './handler.js';
 import type { HeldClaim, Saying } from './held-claim.js';
 import type { Outbox } from './outbox.js';
@@ -17,23 +18,29 @@ export const MAX_MESSAGE_LENGTH = 8 * 1024;
 export const MAX_REASON_LENGTH = 1024;
 /** A checkpoint travels in one claim with the arguments (worker_service.proto, Checkpoint). */
 const MAX_CHECKPOINT_BYTES = 131_072;
-/** setTimeout fires at once beyond this. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 type OutputContent = Exclude<MessageInitShape<typeof OutputSchema>['content'], undefined>;
 type Say<Args extends unknown[]> = (...args: Args) => Promise<void>;
+
+export interface ClaimStage {
+  readonly outbox: Outbox;
+  readonly terms: WorkTerms;
+  readonly delays: Delays;
+}
 
 export class ClaimContext implements HandlerContext {
   readonly #held: HeldClaim;
   readonly #outbox: Outbox;
   readonly #terms: WorkTerms;
+  readonly #delays: Delays;
   readonly #onOutputsDropped: () => void;
-  #deadlineTimer: NodeJS.Timeout | undefined;
+  #deadline: Delay | undefined;
 
-  constructor(held: HeldClaim, outbox: Outbox, terms: WorkTerms, onOutputsDropped: () => void) {
+  constructor(held: HeldClaim, { outbox, terms, delays }: ClaimStage, onOutputsDropped: () => void) {
     this.#held = held;
     this.#outbox = outbox;
     this.#terms = terms;
+    this.#delays = delays;
     this.#onOutputsDropped = onOutputsDropped;
   }
 
@@ -101,7 +108,7 @@ export class ClaimContext implements HandlerContext {
 
   /** The handler has ended; nothing ticks on. */
   end(): void {
-    clearTimeout(this.#deadlineTimer);
+    this.#deadline?.cancel();
   }
 
   #say(saying: Saying): Promise<void> {
@@ -141,11 +148,12 @@ export class ClaimContext implements HandlerContext {
 
   #armDeadline(): void {
     const { deadline } = this.#held.claim;
-    if (deadline === undefined || this.#deadlineTimer !== undefined) return;
+    if (deadline === undefined || this.#deadline !== undefined) return;
     const arm = () => {
+      if (this.#held.phase === 'over') return;
       const leftMs = deadline.getTime() - (Date.now() + this.#terms.clockOffsetMs);
       if (leftMs <= 0) return this.#held.stop.stop(new DeadlineExceeded(deadline));
-      this.#deadlineTimer = setTimeout(arm, Math.min(leftMs, MAX_TIMER_MS));
+      this.#deadline = this.#delays.after(leftMs, arm);
     };
     arm();
   }

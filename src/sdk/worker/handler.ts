@@ -11,7 +11,8 @@ import type { Claim } from './claim.js';
 export interface HandlerContext {
   /**
    * Aborts with CancelRequested, LeaseLost, DeadlineExceeded or Draining as its reason. Let that escape. A cancel is
-   * acknowledged when the signal has a listener or is looked at.
+   * acknowledged when the signal has a listener or is looked at. A listener that throws ends the process: Node throws it
+   * anew as an uncaught exception, where no SDK can catch it.
    */
   readonly signal: AbortSignal;
   /** How far it is, 0 … 1 (undefined: not known), and a word for people, at most 8 KiB. */

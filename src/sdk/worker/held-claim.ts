@@ -5,9 +5,11 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Claim as ClaimMessage, WorkerEventSchema } from '../../gen/reeve/v1/worker_service_pb.js';
 import { Backoff } from '../transport/backoff.js';
-import type { ReeveError } from '../transport/reeve-error.js';
+import { MAX_FRAME_BYTES, sizeInFrame } from '../transport/frame-bytes.js';
+import { type ReeveError, refusedLocally } from '../transport/reeve-error.js';
 import { Claim } from './claim.js';
 import type { SettlementWord } from './notices.js';
+import type { Delay } from './delays.js';
 import { StopSignal } from './stop-signal.js';
 
 export type Saying = Exclude<MessageInitShape<typeof WorkerEventSchema>['event'], undefined | { case: undefined }>;
@@ -20,7 +22,7 @@ export interface NumberedEvent {
 
 /**
  * - `open`: its handler runs, or has stopped and waits for the authority (deadline) or the release (drain).
- * - `settling`: the settlement is said and not yet answered.
+ * - `settling`: the settlement is said and not yet answered, or was refused for now and will be asked again.
  * - `releasing`: handed back, not yet answered.
  * - `over`: settled, released or lost. Nothing it says is sent.
  */
@@ -59,12 +61,23 @@ export class HeldClaim {
   settlement: Saying | null = null;
   /** Settlements refused so far. */
   refusals = 0;
+  /** The settlement was refused for now: when it is asked again, and why it was refused. */
+  asking: { readonly again: Delay; readonly refusal: ReeveError } | null = null;
+  /** Nothing of it is sent until what was refused for now is said again. */
+  resting = false;
+  /** How often in a row it was said again in vain. */
+  vainTimes = 0;
+  /** Streams in a row that ended for good while one event of it was under way, alone. */
+  strikes = 0;
+  /** What it said was not taken, and a failure was said instead. */
+  givenUp = false;
   /** The cancel to send receipts for. */
   cancellationToken: string | null = null;
   acknowledged = false;
   /** The first refusal that `committed` has not told. */
   refusal: ReeveError | null = null;
   private waits: Backoff | null = null;
+  private repeats: Backoff | null = null;
   private readonly onObserved: (held: HeldClaim) => void;
   private stopSignal: StopSignal | null = null;
   private barriers: Barrier[] = [];
@@ -87,7 +100,12 @@ export class HeldClaim {
     return (this.waits ??= new Backoff({ initialMs: 250, maximumMs: 15_000 }));
   }
 
-  /** Gives the event its number and keeps it until it is answered. */
+  /** Between sayings of the same events; a gap is filled soon. */
+  get repeat(): Backoff {
+    return (this.repeats ??= new Backoff({ initialMs: 25, maximumMs: 15_000 }));
+  }
+
+  /** Gives the event its number and keeps it until it is answered. @throws ReeveError MALFORMED for what no frame holds. */
   number(saying: Saying): NumberedEvent {
     const { taskId, generation, epoch } = this;
     const seq = this.lastSeq + 1;
@@ -95,6 +113,9 @@ export class HeldClaim {
     const message = create(WorkerEventSchema, { taskId, generation, epoch, eventSeq, event: saying });
     // What cannot be encoded throws here, before it has used a number that nobody would ever hear of.
     const event = { seq, bytes: toBinary(WorkerEventSchema, message) };
+    const size = sizeInFrame(event.bytes.length);
+    // Its stream would be refused for it, and every later one that says it again.
+    if (size > MAX_FRAME_BYTES) throw refusedLocally(saying.case, `${size} bytes do not fit into a frame of 1.5 MiB`);
     this.lastSeq = seq;
     this.events.push(event);
     return event;
@@ -111,6 +132,8 @@ export class HeldClaim {
     if (through <= this.answeredThrough) return [];
     this.answeredThrough = through;
     this.sentThrough = Math.max(this.sentThrough, through);
+    this.vainTimes = this.strikes = 0;
+    this.repeats?.reset();
     let count = 0;
     while (count < this.events.length && (this.events[count]?.seq ?? 0) <= through) count += 1;
     return this.events.splice(0, count);
@@ -138,9 +161,21 @@ export class HeldClaim {
     });
   }
 
+  /** What is unanswered will not be said again: the numbers are free. Returns it. */
+  retract(why: ReeveError): readonly NumberedEvent[] {
+    const { events, barriers } = this;
+    this.events = [];
+    this.barriers = [];
+    this.lastSeq = this.sentThrough = this.answeredThrough;
+    for (const barrier of barriers) barrier.reject(why);
+    return events;
+  }
+
   /** Nothing is awaited any more. Returns what was never answered. */
   end(): readonly NumberedEvent[] {
     this.phase = 'over';
+    this.asking?.again.cancel();
+    this.asking = null;
     const { events, barriers } = this;
     this.events = [];
     this.barriers = [];

@@ -26,7 +26,11 @@ export type WorkerNotice =
     }
   /** The server did not take a frame, or sent one that this version does not know. */
   | { readonly type: 'frame_refused'; readonly frameId: number; readonly error: ReeveError }
-  /** No settlement of this claim is taken; it is given up and will be handed back by the server. */
+  /**
+   * No settlement of this claim was taken, and the claim is given up: its task goes back to the queue. In a drain that
+   * is what becomes of a result that waits for live children; UNAVAILABLE: the worker left before the answer came, and
+   * it may have been committed.
+   */
   | {
       readonly type: 'settlement_abandoned';
       readonly taskId: string;

@@ -3,8 +3,10 @@
  * kept until answered and sent again on the next stream. Bounded: `room` is where sayers wait.
  */
 import { WorkRequestSchema, WorkerEventsSchema } from '../../gen/reeve/v1/worker_service_pb.js';
+import type { ReeveError } from '../transport/reeve-error.js';
 import { encodeFrame, type FrameShape, MAX_FRAME_BYTES, sizeInFrame } from '../transport/frame-bytes.js';
 import type { HeldClaim, NumberedEvent, Saying } from './held-claim.js';
+import { OneByOne } from './one-by-one.js';
 
 /** Where frames of events go while a stream is attached. */
 export interface EventSink {
@@ -42,6 +44,10 @@ export class Outbox {
   private turnBeganAt: number | null = null;
   private flushedAt = 0;
   private saidIfSilent = false;
+  private readonly oneByOne = new OneByOne();
+  private goesOn = false;
+  /** Events that the server has judged, ever. */
+  answeredEvents = 0;
   private unansweredEvents = 0;
   private unansweredBytes = 0;
   private waiting: (() => void)[] = [];
@@ -56,7 +62,11 @@ export class Outbox {
     return this.unansweredEvents === 0;
   }
 
-  /** Numbers the event and sends it with whatever else is said in this turn. Ignored when the claim is over. */
+  /**
+   * Numbers the event and sends it with whatever else is said in this turn. Ignored when the claim is over.
+   *
+   * @throws ReeveError MALFORMED, or an Error, for what cannot be said.
+   */
   say(held: HeldClaim, saying: Saying): void {
     if (held.phase === 'over') return;
     const { bytes } = held.number(saying);
@@ -86,11 +96,12 @@ export class Outbox {
   /** What is unsent, to whoever can send it while this loop computes; once per turn. */
   sayIfSilent(): void {
     const { sink } = this;
-    if (this.saidIfSilent || sink === null || sink.sendIfSilent === null) return;
+    if (this.saidIfSilent || sink === null || sink.sendIfSilent === null || this.oneByOne.isOn) return;
     this.saidIfSilent = true;
     const items: Uint8Array[] = [];
     let bytes = 0;
-    for (const { events, firstUnsent } of this.dirty) {
+    for (const { events, firstUnsent, resting } of this.dirty) {
+      if (resting) continue;
       for (let index = firstUnsent; index < events.length; index += 1) {
         const event = events[index]?.bytes;
         if (event === undefined || bytes + sizeInFrame(event.length) > sink.maxFrameBytes) continue;
@@ -102,16 +113,38 @@ export class Outbox {
   }
 
   answered(held: HeldClaim, through: number): void {
-    this.forget(held.answer(through));
+    const events = held.answer(through);
+    this.answeredEvents += events.length;
+    this.forget(events);
+    this.goOn();
   }
 
   /** The claim is over; what it said and nobody answered is dropped. */
   drop(held: HeldClaim): void {
     this.forget(held.end());
+    this.goOn();
+  }
+
+  /** What is unanswered is never said again; the next event takes the number of its first. */
+  retract(held: HeldClaim, why: ReeveError): void {
+    held.resting = false;
+    this.forget(held.retract(why));
+  }
+
+  /** Nothing of it is sent before `sendAgain`: until then the server would refuse what comes next as well. */
+  rest(held: HeldClaim): void {
+    held.resting = true;
+    this.goOn();
+  }
+
+  /** As OneByOne.blame. */
+  blame(what: 'frame' | 'stream'): HeldClaim | null {
+    return this.oneByOne.blame(what);
   }
 
   /** Sends again, on the next turn, what is unanswered. */
   sendAgain(held: HeldClaim): void {
+    held.resting = false;
     held.sentThrough = held.answeredThrough;
     if (held.events.length > 0) this.mark(held);
   }
@@ -123,6 +156,7 @@ export class Outbox {
 
   detach(): void {
     this.sink = null;
+    this.oneByOne.streamEnded();
   }
 
   /** Sends what there is, as far as the stream takes it. */
@@ -131,6 +165,7 @@ export class Outbox {
     this.saidIfSilent = false;
     const { sink, dirty } = this;
     if (sink === null || dirty.length === 0) return;
+    if (this.oneByOne.isOn) return this.flushOne(sink);
     const maxBytes = Math.min(sink.maxFrameBytes, MAX_FRAME_BYTES);
     let items: Uint8Array[] = [];
     let bytes = 0;
@@ -142,6 +177,11 @@ export class Outbox {
     let done = 0;
     outer: for (const held of dirty) {
       const { events } = held;
+      if (held.resting) {
+        held.dirty = false;
+        done += 1;
+        continue;
+      }
       for (let index = held.firstUnsent; index < events.length; index += 1) {
         const event = events[index];
         if (event === undefined) break;
@@ -158,6 +198,35 @@ export class Outbox {
     }
     send();
     this.dirty = done === dirty.length ? [] : dirty.slice(done);
+  }
+
+  /** One event, if the one before is answered. */
+  private flushOne(sink: EventSink): void {
+    while (this.dirty.length > 0) {
+      if (this.oneByOne.waits || !sink.writable) return;
+      const [held] = this.dirty;
+      const event = held?.resting === false ? held.events[held.firstUnsent] : undefined;
+      if (held === undefined || event === undefined) {
+        const [done] = this.dirty.splice(0, 1);
+        if (done !== undefined) done.dirty = false;
+        continue;
+      }
+      held.sentThrough = event.seq;
+      this.oneByOne.sent(held, event.seq);
+      sink.send(encodeFrame(shape, null, [event.bytes]));
+    }
+  }
+
+  /** What was under way alone may be answered: the next one goes, with the I/O of this turn. */
+  private goOn(): void {
+    if (!this.oneByOne.isOn || this.goesOn) return;
+    this.goesOn = true;
+    setImmediate(() => {
+      this.goesOn = false;
+      this.flush();
+      // Nothing is left of what had to travel alone.
+      if (this.oneByOne.isOn && this.dirty.length === 0 && !this.oneByOne.waits) this.oneByOne.finish();
+    });
   }
 
   private get hasRoom(): boolean {

@@ -6,7 +6,15 @@ import type { CompletionInput, ExecutionDetail, FailureInput } from '../settleme
 
 /** Return it to complete with more than a result: a `resultRef`, an exit code, evidence. */
 export class Completion {
-  constructor(readonly input: CompletionInput) {}
+  readonly input: CompletionInput;
+
+  /** @throws TypeError for what is no object: a bare result needs no Completion. */
+  constructor(input: CompletionInput = {}) {
+    if (typeof input !== 'object' || input === null) {
+      throw new TypeError('Completion takes an object, { result: … } for example; a bare result is returned as it is');
+    }
+    this.input = input;
+  }
 }
 
 /** Fails the attempt with a code of its own. Retryable unless it says otherwise. */

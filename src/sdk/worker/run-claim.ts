@@ -4,11 +4,12 @@
  */
 import type { ClaimBook } from './claim-book.js';
 import { ClaimContext, unblock } from './claim-context.js';
+import type { Delays } from './delays.js';
 import type { Handler } from './handler.js';
 import type { HeldClaim, Saying } from './held-claim.js';
 import type { SettlementWord, Tell } from './notices.js';
 import type { Outbox } from './outbox.js';
-import { completionOf, noHandler, sayingOfObedience, sayingOfThrow } from './settlement-saying.js';
+import { completionOf, noHandler, sayingOfObedience, sayingOfThrow, unsayable } from './settlement-saying.js';
 import { obeys } from './stop-reasons.js';
 import type { WorkTerms } from './work-terms.js';
 
@@ -16,30 +17,32 @@ export interface Stage {
   readonly book: ClaimBook;
   readonly outbox: Outbox;
   readonly terms: WorkTerms;
+  readonly delays: Delays;
   readonly tell: Tell;
 }
 
 export function runClaim(held: HeldClaim, handler: Handler<never> | undefined, stage: Stage): void {
-  const { book, outbox, terms, tell } = stage;
+  const { book, tell } = stage;
   if (handler === undefined) return settle(held, noHandler(held.kind), stage);
-  const context = new ClaimContext(held, outbox, terms, () =>
+  const context = new ClaimContext(held, stage, () =>
     tell({ type: 'outputs_dropped', taskId: held.taskId, epoch: Number(held.epoch) }),
   );
-  outbox.say(held, { case: 'started', value: {} });
-  outbox.sayIfSilent();
+  stage.outbox.say(held, { case: 'started', value: {} });
+  stage.outbox.sayIfSilent();
   book.handlerBegan(held);
   const end = (say: () => void): void => {
     context.end();
     try {
       if (held.phase === 'open') say();
-    } catch {
+    } catch (error) {
       // A handler must not take its worker down with it, nor leave its task running for as long as that lives.
-      settle(held, unsayable, stage);
+      settle(held, unsayable(error), stage);
     } finally {
       book.handlerEnded(held);
     }
   };
-  const returned = (value: unknown): void => end(() => settle(held, completionOf(value, terms.maxResultBytes), stage));
+  const returned = (value: unknown): void =>
+    end(() => settle(held, completionOf(value, stage.terms.maxResultBytes), stage));
   const thrown = (error: unknown): void => end(() => settleThrow(held, error, stage));
   let outcome: unknown;
   let later: Promise<unknown> | null;
@@ -75,17 +78,6 @@ async function drain(iterable: AsyncIterable<unknown, unknown, undefined>, conte
     }
   }
 }
-
-const unsayable: Saying = {
-  case: 'failed',
-  value: {
-    error: {
-      code: 'handler_error',
-      message: 'the ending of the handler could not be said: a value in it is of no kind that the service knows',
-      retryable: false,
-    },
-  },
-};
 
 function settleThrow(held: HeldClaim, error: unknown, stage: Stage): void {
   const reason = held.stop.reason;

@@ -5,13 +5,16 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import type { CancelReceiptSchema, ServerDrain, Welcome } from '../../gen/reeve/v1/worker_service_pb.js';
-import { Backoff } from '../transport/backoff.js';
+import { MAX_TIMER_MS } from '../transport/option-checks.js';
 import { fromRefusal, ReeveError } from '../transport/reeve-error.js';
 import { durationToMs } from '../transport/time.js';
 import type { ClaimBook } from './claim-book.js';
+import type { Delays } from './delays.js';
 import type { HeldClaim } from './held-claim.js';
 import type { Tell } from './notices.js';
 import type { Outbox } from './outbox.js';
+import { mayBeForWhatWasSaid } from './refused-events.js';
+import { ReattachPause } from './reattach-pause.js';
 import { SayAgain } from './say-again.js';
 import { Attachment, type HelloInit, type WorkFrame } from './stream/attachment.js';
 import type { FrameKind } from './stream/frame-glance.js';
@@ -26,6 +29,7 @@ export interface SessionOptions {
   readonly book: ClaimBook;
   readonly outbox: Outbox;
   readonly terms: WorkTerms;
+  readonly delays: Delays;
   readonly tell: Tell;
   /** False when the Hello asks for no linger: a session then ends with its stream. */
   readonly reattaches: boolean;
@@ -50,12 +54,16 @@ export class Session {
   readonly ready: Promise<void>;
   /** The name that others see; empty before the first Welcome. */
   alias = '';
-  private readonly backoff = new Backoff({ initialMs: 100, maximumMs: 5_000 });
+  private readonly reattachPause = new ReattachPause();
   private identity: { readonly sessionId: string; readonly sessionSecret: string } | null = null;
   /** The stream under way, welcomed or not. */
   private current: Attachment | null = null;
   private welcomed = false;
+  /** When the last stream that was welcomed was; null once its end is dealt with. */
+  private welcomedAtMs: number | null = null;
   private everWelcomed = false;
+  /** Of all events, when the last stream ended. */
+  private answeredBefore = 0;
   private readonly sayAgain = new SayAgain({
     events: { again: () => this.options.book.sayAgain(), maxTimes: Number.POSITIVE_INFINITY },
     release: { again: () => this.releaseAgain(), maxTimes: MAX_REPEATS },
@@ -137,7 +145,8 @@ export class Session {
       onRenewed: (sentAtMs) => this.options.terms.renew(sentAtMs),
       onUnknownFrame: (frameId) => tell({ type: 'frame_refused', frameId, error: unsupported }),
       onDrain: () => outbox.flush(),
-      onEnd: () => {
+      onEnd: (ending) => {
+        if (this.welcomed && mayBeForWhatWasSaid(ending)) this.refusedForGood('stream', ending);
         this.welcomed = false;
         this.current = null;
         outbox.detach();
@@ -167,7 +176,7 @@ export class Session {
     this.alias = welcome.sessionAlias;
     this.welcomed = true;
     this.everWelcomed = true;
-    this.backoff.reset();
+    this.welcomedAtMs = performance.now();
     terms.read(welcome, helloSentAtMs);
     if (resumed) book.reconcile(welcome.leasesKept, welcome.leasesLost);
     outbox.attach(attachment);
@@ -197,6 +206,7 @@ export class Session {
         const error = refusal === undefined ? unsupported : fromRefusal(refusal);
         tell({ type: 'frame_refused', frameId: Number(frameId), error });
         if (error.retryable) this.refusedForNow(about, error);
+        else if (about === 'events') this.refusedForGood('frame', error);
       }
     }
   }
@@ -218,6 +228,14 @@ export class Session {
     }
   }
 
+  /** No word about which event it was: then they are said again one by one, on a new stream. */
+  private refusedForGood(what: 'frame' | 'stream', error: ReeveError): void {
+    const { outbox, book } = this.options;
+    const culprit = outbox.blame(what);
+    if (culprit !== null) book.giveUp(culprit, error);
+    else if (what === 'frame') this.current?.give(`a frame of events was refused: ${error.message}`);
+  }
+
   private releaseAgain(): void {
     const left = [...this.options.book.held].filter(({ phase }) => phase === 'releasing');
     if (left.length > 0) this.release(left);
@@ -227,15 +245,16 @@ export class Session {
     const reconnectInMs = durationToMs(reconnectAfter) ?? 0;
     const { current } = this;
     this.notBeforeMs = performance.now() + reconnectInMs;
-    this.options.tell({ type: 'server_draining', reconnectInMs });
-    setTimeout(() => {
-      if (current === null || current !== this.current) return;
+    const { delays, outbox, tell } = this.options;
+    tell({ type: 'server_draining', reconnectInMs });
+    const leave = delays.after(reconnectInMs, () => {
       // Half-closed, so that what was said is answered before the next stream says it again.
-      this.options.outbox.detach();
-      current.halfClose();
-      const timer = setTimeout(() => current.give('the draining server did not end the stream'), FLUSH_TIMEOUT_MS);
-      void current.ended.then(() => clearTimeout(timer));
-    }, reconnectInMs);
+      outbox.detach();
+      current?.halfClose();
+      const give = delays.after(FLUSH_TIMEOUT_MS, () => current?.give('the draining server did not end the stream'));
+      void current?.ended.then(give.cancel);
+    });
+    void current?.ended.then(leave.cancel);
   }
 
   /** What an ended stream means for the session; how long to wait before the next, ms. */
@@ -246,11 +265,21 @@ export class Session {
       this.identity = null;
       tell({ type: 'session_lost', claims: book.loseEverything('session_expired') });
     }
-    const { retryAfterMs = 0 } = ending;
-    const waitMs = Math.min(this.backoff.next(retryAfterMs), retryAfterMs + this.longestWaitMs());
+    const pauseMs = this.pauseAfter(ending);
     const drainLeftMs = this.notBeforeMs - performance.now();
     // A drain has spread its workers already.
-    return ending.code === status.OK && drainLeftMs > -FLUSH_TIMEOUT_MS ? Math.max(0, drainLeftMs) : waitMs;
+    if (ending.code === status.OK && drainLeftMs > -FLUSH_TIMEOUT_MS) return Math.max(0, drainLeftMs);
+    const { retryAfterMs = 0 } = ending;
+    return Math.min(pauseMs, retryAfterMs + this.longestWaitMs());
+  }
+
+  private pauseAfter(ending: ReeveError): number {
+    const { answeredEvents } = this.options.outbox;
+    const tookWords = answeredEvents > this.answeredBefore;
+    const livedMs = this.welcomedAtMs === null ? null : performance.now() - this.welcomedAtMs;
+    this.answeredBefore = answeredEvents;
+    this.welcomedAtMs = null;
+    return this.reattachPause.after({ ending, livedMs, tookWords });
   }
 
   /** A server that comes back keeps a session for one TTL: who waits longer than a part of it loses what it holds. */
@@ -261,7 +290,7 @@ export class Session {
 
   private pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      const timer = setTimeout(resolve, Math.min(ms, MAX_TIMER_MS));
       this.wake = () => {
         clearTimeout(timer);
         resolve();

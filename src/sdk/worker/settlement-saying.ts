@@ -4,7 +4,7 @@
  */
 import { type CompletionInput, type FailureInput, toCompleted, toFailed, withDetail } from '../settlement.js';
 import { toJsonText } from '../transport/json.js';
-import { type ReeveError, toReeveError } from '../transport/reeve-error.js';
+import { ReeveError, toReeveError } from '../transport/reeve-error.js';
 import { MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH } from './claim-context.js';
 import type { Saying } from './held-claim.js';
 import { CancelTask, Completion, OutOfTime, Suspend, TaskFailure } from './outcomes.js';
@@ -80,6 +80,26 @@ export function instead(settlement: Saying, refusal: ReeveError, refusals: numbe
     message: `${settlement.case} was refused: ${refusal.message}`,
     retryable: false,
     details: { reason: refusal.reason, ...refusal.metadata },
+  });
+}
+
+/** What the handler said before was refused, and the server takes nothing after it. */
+export function eventsRefused(refusal: ReeveError): Saying {
+  return failureOf({
+    code: 'event_refused',
+    message: `what the handler said was refused: ${refusal.message}`,
+    retryable: false,
+    details: { reason: refusal.reason, ...refusal.metadata },
+  });
+}
+
+/** The handler's ending is a failure itself: a value in it is of no kind, or of no size, that the service knows. */
+export function unsayable(error: unknown): Saying {
+  const why = error instanceof ReeveError ? error.message : 'a value in it is of no kind that the service knows';
+  return failureOf({
+    code: 'handler_error',
+    message: `the ending of the handler could not be said: ${why}`,
+    retryable: false,
   });
 }
 

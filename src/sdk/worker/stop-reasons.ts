@@ -22,7 +22,8 @@ export class CancelRequested extends StopReason {
   }
 }
 
-export type LeaseLossWord = Lowercase<Exclude<keyof typeof LeaseLossCause, 'UNSPECIFIED'>> | 'unknown';
+/** The server's word; `refused`: the SDK gave the claim up, because the server takes nothing that is said about it. */
+export type LeaseLossWord = Lowercase<Exclude<keyof typeof LeaseLossCause, 'UNSPECIFIED'>> | 'refused' | 'unknown';
 
 /** The claim is no longer this worker's; another may be doing it. Whatever the handler says now is not heard. */
 export class LeaseLost extends StopReason {

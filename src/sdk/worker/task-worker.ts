@@ -3,15 +3,16 @@
  * takes nothing new, lets handlers finish, asks the rest to stop, hands back what is left, and only then ends.
  */
 
+import { optionalSpanMs, requireSpanMs } from '../transport/option-checks.js';
 import { ClaimBook } from './claim-book.js';
-import type { Handler } from './handler.js';
+import { Delays } from './delays.js';
 import { listening, type Tell } from './notices.js';
 import { Outbox } from './outbox.js';
 import { runClaim } from './run-claim.js';
 import { Session } from './session.js';
 import { Draining } from './stop-reasons.js';
 import { WorkTerms } from './work-terms.js';
-import { linksFor, requireSlots, toHello, type WorkerOptions } from './worker-options.js';
+import { readWorkerOptions, requireSlots, type WorkerOptions, type WorkerSettings } from './worker-options.js';
 
 export interface DrainOptions {
   /** How long handlers may finish, ms. Default: the worker's. */
@@ -34,40 +35,32 @@ export class TaskWorker {
   private readonly outbox: Outbox;
   private readonly book: ClaimBook;
   private readonly session: Session;
-  private readonly handlers: ReadonlyMap<string, Handler<never>>;
-  private readonly drainGraceMs: number;
-  private readonly drainStopMs: number;
-  private readonly signals: readonly NodeJS.Signals[];
+  private readonly settings: WorkerSettings;
+  private readonly delays = new Delays();
   private slots: number;
   private slotsAsked: number;
   private waiters: Waiter[] = [];
   private ended: Promise<void> | null = null;
+  private ran: Promise<void> | null = null;
   private drained: Promise<void> | null = null;
   private hurried = false;
 
   constructor(options: WorkerOptions<Record<string, never>>) {
-    const hello = toHello(options);
+    this.settings = readWorkerOptions(options);
+    const { hello, handlers, unanswered, linksFor, reattaches } = this.settings;
     this.tell = listening(options.onNotice);
-    this.handlers = new Map(Object.entries(options.handlers));
-    this.slots = this.slotsAsked = hello.slots ?? 0;
-    this.drainGraceMs = options.drainGraceMs ?? 30_000;
-    this.drainStopMs = options.drainStopMs ?? 2_000;
-    this.signals = options.signals ?? ['SIGTERM', 'SIGINT'];
-    this.outbox = new Outbox(options);
-    const stage = { outbox: this.outbox, terms: this.terms, tell: this.tell };
-    this.book = new ClaimBook(this.outbox, this.tell, {
-      begin: (held) =>
-        runClaim(held, this.handlers.get(held.kind) ?? this.handlers.get('*'), { ...stage, book: this.book }),
+    this.slots = this.slotsAsked = hello.slots;
+    this.outbox = new Outbox(unanswered);
+    const stage = { outbox: this.outbox, terms: this.terms, delays: this.delays, tell: this.tell };
+    this.book = new ClaimBook(this.outbox, this.delays, this.tell, {
+      begin: (held) => runClaim(held, handlers.get(held.kind) ?? handlers.get('*'), { ...stage, book: this.book }),
       receipts: (receipts) => this.session.receipts(receipts),
-      handBack: (held) => {
-        for (const claim of held) claim.phase = 'releasing';
-        this.session.release(held);
-      },
+      handBack: (held) => this.session.release(held),
       changed: () => this.changed(),
       settled: listening(options.onSettled),
     });
     this.session = new Session({
-      links: linksFor(options, {
+      links: linksFor({
         held: () => [...this.book.held].map(({ taskId, epoch }) => ({ taskId, epoch })),
         onStalled: (silentMs) => this.tell({ type: 'stalled', silentMs }),
       }),
@@ -75,8 +68,9 @@ export class TaskWorker {
       book: this.book,
       outbox: this.outbox,
       terms: this.terms,
+      delays: this.delays,
       tell: this.tell,
-      reattaches: options.lingerMs !== 0,
+      reattaches,
     });
   }
 
@@ -92,23 +86,18 @@ export class TaskWorker {
 
   /** Resolves when the worker is attached for the first time. @throws ReeveError when the server will not have it. */
   async start(): Promise<void> {
-    this.ended ??= this.session.run();
+    this.ended ??= this.session.run().finally(() => this.delays.end());
     // Whoever waits for it hears of it; nobody having waited must not end the process.
     this.ended.catch(() => undefined);
     await Promise.race([this.session.ready, this.ended]);
   }
 
-  /** Works until a signal, `drain` or `stop`; resolves after that drain. @throws ReeveError as `start`. */
-  async run(): Promise<void> {
-    const onSignal = () => void (this.drained === null ? this.drain() : this.stop());
-    for (const signal of this.signals) process.on(signal, onSignal);
-    try {
-      await this.start();
-      await this.ended;
-      await this.drained;
-    } finally {
-      for (const signal of this.signals) process.off(signal, onSignal);
-    }
+  /**
+   * Works until a signal, `drain` or `stop`; resolves after that drain. Called again it is the same run: a signal counts
+   * once. @throws ReeveError as `start`.
+   */
+  run(): Promise<void> {
+    return (this.ran ??= this.untilDrained());
   }
 
   /** Absolute: how many claims to hold at once. 0 pauses; what is held stays. */
@@ -117,10 +106,11 @@ export class TaskWorker {
     this.askForSlots();
   }
 
-  /** Takes nothing more, finishes or hands back what is held, ends. */
-  drain(options: DrainOptions = {}): Promise<void> {
-    const { graceMs = this.drainGraceMs, answerMs = ANSWER_MS } = options;
-    return (this.drained ??= this.leave(graceMs, answerMs));
+  /** Takes nothing more, finishes or hands back what is held, ends. @throws OptionError. */
+  async drain(options: DrainOptions = {}): Promise<void> {
+    const graceMs = optionalSpanMs('graceMs', options.graceMs) ?? this.settings.drainGraceMs;
+    const answerMs = requireSpanMs('answerMs', options.answerMs ?? ANSWER_MS);
+    await (this.drained ??= this.leave(graceMs, answerMs));
   }
 
   /** The same without patience: handlers are asked to stop at once. */
@@ -135,26 +125,37 @@ export class TaskWorker {
     return this.drain();
   }
 
+  private async untilDrained(): Promise<void> {
+    const { signals } = this.settings;
+    const onSignal = () => void (this.drained === null ? this.drain() : this.stop());
+    for (const signal of signals) process.on(signal, onSignal);
+    try {
+      await this.start();
+      await this.ended;
+      await this.drained;
+    } finally {
+      for (const signal of signals) process.off(signal, onSignal);
+    }
+  }
+
   private async leave(graceMs: number, answerMs: number): Promise<void> {
-    const { book, outbox, session, tell } = this;
-    book.draining = true;
+    const { book, session, tell } = this;
+    book.drain();
     session.drain();
     tell({ type: 'draining', running: book.running });
-    const isQuiet = () => book.running === book.strayHandlers && outbox.isEmpty;
-    if (graceMs > 0) await this.until(() => isQuiet() || this.hurried, graceMs);
+    if (graceMs > 0) await this.until(() => book.isQuiet || this.hurried, graceMs);
     if (book.running > 0) {
       for (const held of book.held) if (held.running) held.stop.stop(new Draining());
-      await this.until(() => book.running === book.strayHandlers, this.drainStopMs);
+      await this.until(() => book.running === book.strayHandlers, this.settings.drainStopMs);
     }
-    const left = [...book.held].filter(({ phase }) => phase === 'open');
-    for (const held of left) held.phase = 'releasing';
-    if (left.length > 0) session.release(left);
+    book.leave();
     await this.until(() => book.size === 0, answerMs);
     await session.close(answerMs);
     // Its stream, and the thread that kept it, are gone when this resolves.
     await this.ended?.catch(() => undefined);
-    book.loseEverything('released');
-    tell({ type: 'drained', released: left.length });
+    book.end();
+    this.delays.end();
+    tell({ type: 'drained', released: book.released });
   }
 
   private changed(): void {

@@ -1,11 +1,26 @@
 /**
- * What a worker is told at its making, and the Hello that follows from it.
+ * What a worker is told at its making, checked there, and what follows from it: its settings, its Hello, its links.
  */
-import { hostname } from 'node:os';
+import { constants, hostname } from 'node:os';
 import { ExecutionTarget } from '../../gen/reeve/v1/task_pb.js';
+import {
+  mismatch,
+  optionalFunction,
+  optionalSpanMs,
+  OptionError,
+  requireAddress,
+  requireAtLeast,
+  requireObject,
+  requireOneOf,
+  requireRpcOptions,
+  requireSpanMs,
+  requireText,
+  requireTexts,
+  requireWhole,
+} from '../transport/option-checks.js';
 import type { RpcOptions } from '../transport/rpc.js';
 import { msToDuration } from '../transport/time.js';
-import type { Handlers } from './handler.js';
+import type { Handler, Handlers } from './handler.js';
 import type { Settled, WorkerNotice } from './notices.js';
 import type { OutboxLimits } from './outbox.js';
 import type { HelloInit } from './stream/attachment.js';
@@ -49,7 +64,7 @@ export interface WorkerOptions<Kinds> extends RpcOptions, OutboxLimits {
    * somebody whose handlers are not wedged. 0: for ever. Default 300,000.
    */
   readonly wedgedAfterMs?: number;
-  /** Signals on which `run` drains; a second one stops at once. Default: SIGTERM and SIGINT. */
+  /** Signals on which `run` drains; a further one stops at once. Default: SIGTERM and SIGINT; empty for none. */
   readonly signals?: readonly NodeJS.Signals[];
   /** How long a drain lets handlers finish before it asks them to stop, ms. Default 30,000. */
   readonly drainGraceMs?: number;
@@ -61,56 +76,132 @@ export interface WorkerOptions<Kinds> extends RpcOptions, OutboxLimits {
   readonly onSettled?: (settled: Settled) => void;
 }
 
+/** What a worker works by, every value checked. */
+export interface WorkerSettings {
+  readonly hello: HelloInit & { readonly slots: number };
+  readonly handlers: ReadonlyMap<string, Handler<never>>;
+  readonly drainGraceMs: number;
+  readonly drainStopMs: number;
+  readonly signals: readonly NodeJS.Signals[];
+  readonly unanswered: OutboxLimits;
+  /** False: a session ends with its stream. */
+  readonly reattaches: boolean;
+  /** The streams, where the options want them. */
+  readonly linksFor: (host: LinksHost) => Links;
+}
+
+type Options = WorkerOptions<Record<string, never>>;
+
 const MAX_SLOTS = 10_000;
+const DEFAULT_SLOTS = 10;
 /** Longer than a computation without any pause should be, and short enough that a wedged handler is noticed. */
 const DEFAULT_WEDGED_AFTER_MS = 300_000;
+/** Nobody can listen to them. */
+const DEAF_SIGNALS: ReadonlySet<string> = new Set(['SIGKILL', 'SIGSTOP']);
 
-export function requireSlots(slots: number): number {
-  if (Number.isInteger(slots) && slots >= 0 && slots <= MAX_SLOTS) return slots;
-  throw new RangeError(`slots must be a whole number from 0 to ${MAX_SLOTS}, not ${slots}`);
+export function requireSlots(slots: unknown): number {
+  return requireWhole('slots', slots, 0, MAX_SLOTS);
 }
 
-/** The streams of a worker, where its options want them. @throws RangeError, TypeError. */
-export function linksFor(options: WorkerOptions<Record<string, never>>, host: LinksHost): Links {
-  const { address, credentials, tls, headers, lingerMs, wedgedAfterMs = DEFAULT_WEDGED_AFTER_MS } = options;
-  const { renewal = credentials === undefined ? 'thread' : 'main' } = options;
-  if (!(wedgedAfterMs >= 0)) throw new RangeError(`wedgedAfterMs must not be negative, not ${wedgedAfterMs}`);
-  if (renewal === 'main') return new LocalLinks(address, { tls, credentials, headers }, host);
-  if (credentials !== undefined) {
-    throw new TypeError('credentials cannot be handed to a thread: use `tls`, or `renewal: "main"`');
-  }
-  return new ThreadLinks({ address, tls, headers, wedgedAfterMs, reattaches: lingerMs !== 0 }, host);
-}
-
-/** @throws RangeError, TypeError for what the contract does not allow. */
-export function toHello(options: WorkerOptions<Record<string, never>>): HelloInit {
-  const { name = `${hostname()}-${process.pid}`, ttlMs, lingerMs } = options;
-  const kinds = Object.keys(options.handlers);
-  if (kinds.length === 0) throw new TypeError('a worker without handlers serves nothing; `*` serves every kind');
+/** @throws OptionError, before anything is started. */
+export function readWorkerOptions(options: Options): WorkerSettings {
+  requireObject('options', options);
+  const { drainGraceMs = 30_000, drainStopMs = 2_000, signals = ['SIGTERM', 'SIGINT'], lingerMs } = options;
+  const { maxUnansweredEvents, maxUnansweredBytes } = options;
+  if (maxUnansweredEvents !== undefined) requireAtLeast('maxUnansweredEvents', maxUnansweredEvents, 1);
+  if (maxUnansweredBytes !== undefined) requireAtLeast('maxUnansweredBytes', maxUnansweredBytes, 1);
+  optionalFunction('onNotice', options.onNotice);
+  optionalFunction('onSettled', options.onSettled);
+  const handlers = readHandlers(options.handlers);
   return {
-    workerName: name,
-    version: options.version ?? '',
-    buildId: options.buildId ?? '',
-    namespaces: [...(options.namespaces ?? [])],
-    queues: [...(options.queues ?? [])],
-    // `*` stands alone.
-    actionKinds: kinds.includes('*') ? ['*'] : kinds,
-    executionTargets: (options.executionTargets ?? []).map(targetOf),
-    capabilities: [...(options.capabilities ?? [])],
-    slots: requireSlots(options.slots ?? 10),
-    ...(ttlMs !== undefined && { ttl: msToDuration(ttlMs) }),
-    ...(lingerMs !== undefined && { linger: msToDuration(lingerMs) }),
+    hello: toHello(options, [...handlers.keys()]),
+    handlers,
+    drainGraceMs: requireSpanMs('drainGraceMs', drainGraceMs),
+    drainStopMs: requireSpanMs('drainStopMs', drainStopMs),
+    signals: readSignals(signals),
+    unanswered: {
+      ...(maxUnansweredEvents !== undefined && { maxUnansweredEvents }),
+      ...(maxUnansweredBytes !== undefined && { maxUnansweredBytes }),
+    },
+    reattaches: lingerMs !== 0,
+    linksFor: readLinks(options),
   };
 }
 
-const targets: Readonly<Record<ExecutionTargetWord, ExecutionTarget>> = {
-  host: ExecutionTarget.HOST,
-  local_worktree: ExecutionTarget.LOCAL_WORKTREE,
-  daytona: ExecutionTarget.DAYTONA,
-  remote_agent: ExecutionTarget.REMOTE_AGENT,
-  process: ExecutionTarget.PROCESS,
-};
+function readLinks(options: Options): (host: LinksHost) => Links {
+  const { credentials, tls, headers, lingerMs, wedgedAfterMs: wedged = DEFAULT_WEDGED_AFTER_MS } = options;
+  const address = requireAddress('address', options.address);
+  requireRpcOptions(options);
+  const wedgedAfterMs = requireSpanMs('wedgedAfterMs', wedged);
+  const { renewal = credentials === undefined ? 'thread' : 'main' } = options;
+  requireOneOf('renewal', renewal, ['thread', 'main']);
+  if (renewal === 'main') return (host) => new LocalLinks(address, { tls, credentials, headers }, host);
+  if (credentials !== undefined) {
+    throw new OptionError('credentials', 'cannot be handed to a thread: use `tls`, or `renewal: "main"`');
+  }
+  return (host) => new ThreadLinks({ address, tls, headers, wedgedAfterMs, reattaches: lingerMs !== 0 }, host);
+}
 
-function targetOf(word: ExecutionTargetWord): ExecutionTarget {
-  return targets[word];
+function readHandlers(handlers: Options['handlers']): ReadonlyMap<string, Handler<never>> {
+  const entries = Object.entries<Handler<never>>(requireRecord(handlers));
+  for (const [kind, handler] of entries) {
+    if (typeof handler !== 'function') throw mismatch(`handlers.${kind}`, 'must be a function', handler);
+  }
+  if (entries.length === 0) throw new OptionError('handlers', 'must name at least one kind; `*` serves every kind');
+  return new Map(entries);
+}
+
+/** A Map is an object too, and has no kinds. */
+function requireRecord(handlers: Options['handlers']): Options['handlers'] {
+  requireObject('handlers', handlers);
+  if (handlers instanceof Map) throw mismatch('handlers', 'must be an object with a function per kind', handlers);
+  return handlers;
+}
+
+function readSignals(signals: unknown): NodeJS.Signals[] {
+  const known = Object.keys(constants.signals).filter((name): name is NodeJS.Signals => !DEAF_SIGNALS.has(name));
+  return requireTexts('signals', signals).map((signal, index) => {
+    const found = known.find((name) => name === signal);
+    if (found === undefined) throw mismatch(`signals[${index}]`, 'must be a signal that can be listened to', signal);
+    return found;
+  });
+}
+
+function toHello(options: Options, kinds: string[]): WorkerSettings['hello'] {
+  const { name = `${hostname()}-${process.pid}`, executionTargets = [] } = options;
+  const ttlMs = optionalSpanMs('ttlMs', options.ttlMs);
+  const lingerMs = optionalSpanMs('lingerMs', options.lingerMs);
+  if (requireText('name', name) === '') throw mismatch('name', 'must not be empty', name);
+  if (!Array.isArray(executionTargets)) {
+    throw mismatch('executionTargets', 'must be an array of strings', executionTargets);
+  }
+  return {
+    workerName: name,
+    version: requireText('version', options.version ?? ''),
+    buildId: requireText('buildId', options.buildId ?? ''),
+    namespaces: requireTexts('namespaces', options.namespaces ?? []),
+    queues: requireTexts('queues', options.queues ?? []),
+    // `*` stands alone.
+    actionKinds: kinds.includes('*') ? ['*'] : kinds,
+    executionTargets: executionTargets.map(targetOf),
+    capabilities: requireTexts('capabilities', options.capabilities ?? []),
+    slots: requireSlots(options.slots ?? DEFAULT_SLOTS),
+    ...(ttlMs !== undefined && { ttl: msToDuration(ttlMs, 'ttlMs') }),
+    ...(lingerMs !== undefined && { linger: msToDuration(lingerMs, 'lingerMs') }),
+  };
+}
+
+const targets: ReadonlyMap<ExecutionTargetWord, ExecutionTarget> = new Map([
+  ['host', ExecutionTarget.HOST],
+  ['local_worktree', ExecutionTarget.LOCAL_WORKTREE],
+  ['daytona', ExecutionTarget.DAYTONA],
+  ['remote_agent', ExecutionTarget.REMOTE_AGENT],
+  ['process', ExecutionTarget.PROCESS],
+]);
+
+function targetOf(word: ExecutionTargetWord, index: number): ExecutionTarget {
+  const target = targets.get(word);
+  if (target !== undefined) return target;
+  const words = [...targets.keys()].map((each) => `'${each}'`).join(', ');
+  throw mismatch(`executionTargets[${index}]`, `must be one of ${words}`, word);
 }

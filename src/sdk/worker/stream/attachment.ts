@@ -33,7 +33,7 @@ export interface AttachmentListener {
   onUnknownFrame(frameId: number): void;
   onDrain(): void;
   /** Before `ended` resolves. */
-  onEnd(): void;
+  onEnd(ending: ReeveError): void;
 }
 
 const releaseShape: FrameShape = {
@@ -61,7 +61,7 @@ export class Attachment implements EventSink {
       onUnknownFrame: (frameId) => listener.onUnknownFrame(frameId),
       onWritable: () => listener.onDrain(),
       onEnd: (ending) => {
-        listener.onEnd();
+        listener.onEnd(ending);
         end(ending);
       },
     });

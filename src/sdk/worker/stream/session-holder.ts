@@ -23,6 +23,8 @@ export class SessionHolder {
   private identity: { readonly sessionId: string; readonly sessionSecret: string } | null = null;
   private keeper: StreamKeeper | null = null;
   private notBefore = 0;
+  /** Of the stream that is kept here; null before its Welcome. */
+  private welcomedAtMs: number | null = null;
 
   constructor(private readonly options: HolderOptions) {}
 
@@ -39,7 +41,6 @@ export class SessionHolder {
     if (content.case !== 'welcome') return;
     const { sessionId, sessionSecret } = content.value;
     this.identity = { sessionId, sessionSecret };
-    this.backoff.reset();
   }
 
   /** The stream of the loop's has ended. */
@@ -64,14 +65,19 @@ export class SessionHolder {
     const held = this.options.loop.held().map(({ taskId, epoch }) => ({ taskId, epoch, answeredThrough: 0n }));
     hello.slots = 0;
     hello.reattach = create(ReattachSchema, { ...identity, held });
+    this.welcomedAtMs = null;
     const keeper: StreamKeeper = this.options.open(toBinary(WorkRequestSchema, message), 0, {
-      onFrame: (bytes) => this.welcomed(bytes),
+      onFrame: (bytes) => {
+        this.welcomedAtMs ??= performance.now();
+        this.welcomed(bytes);
+      },
       onRenewed: () => undefined,
       onUnknownFrame: () => undefined,
       onWritable: () => undefined,
       onEnd: (ending) => {
         this.ended(ending);
         if (this.keeper === keeper) this.keeper = null;
+        if (this.welcomedAtMs !== null) this.backoff.lasted(performance.now() - this.welcomedAtMs);
         this.notBefore = performance.now() + this.backoff.next(ending.retryAfterMs);
       },
     });

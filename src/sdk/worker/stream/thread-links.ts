@@ -7,6 +7,7 @@ import { status } from '@grpc/grpc-js';
 import { Worker } from 'node:worker_threads';
 import { ReeveError } from '../../transport/reeve-error.js';
 import type { Link, LinkListener, Links, LinksHost } from './link.js';
+import { inheritedBy } from './thread-flags.js';
 import type { ThreadData, ToLoop, ToThread } from './thread-messages.js';
 
 /** On its way to the stream, beyond which `writable` is false. */
@@ -24,6 +25,17 @@ function threadModule(): URL {
   const fromSources = import.meta.url.endsWith('.ts');
   const path = fromSources ? '../../../../dist/sdk/worker/stream/thread.js' : './thread.js';
   return new URL(path, import.meta.url);
+}
+
+function startThread(module: URL, workerData: ThreadData): Worker {
+  const inherited = inheritedBy(process);
+  try {
+    return new Worker(module, { workerData, ...inherited });
+  } catch (error) {
+    // Flags of the whole process (heap sizes, for example) may be inherited and must not be listed; it needs none.
+    if (inherited.execArgv === undefined) throw error;
+    return new Worker(module, { workerData, ...inherited, execArgv: [] });
+  }
 }
 
 export class ThreadLinks implements Links {
@@ -68,7 +80,7 @@ export class ThreadLinks implements Links {
   private start(): void {
     if (this.worker !== null) return;
     try {
-      const worker = new Worker(this.module, { workerData: this.data });
+      const worker = startThread(this.module, this.data);
       this.worker = worker;
       worker.on('message', (message: ToLoop) => this.hear(message));
       worker.on('error', (error) => this.died(worker, error));
