@@ -31,7 +31,7 @@ export type { RefusalReason } from '../kernel/refusal.js';
 export type { RetryPolicyInput } from '../kernel/admission/retry-policy.js';
 export type { TaskPolicy } from '../kernel/admission/policy.js';
 export type { TaskStatus } from '../kernel/status.js';
-export type { ActionKindSetting } from '../server/action-kind-setting.js';
+export type { ActionKindSetting } from '../deployment/action-kind-setting.js';
 export type { Cancelled } from './cancelled.js';
 export type { Claim, Reported } from './claim.js';
 export type { CommitListener, CommitsOptions } from './commits.js';

@@ -1,5 +1,5 @@
 /**
- * The authority as a library: every call of it, over the engine that the server has too (server/engine.ts). It owns no
+ * The authority as a library: every call of it, over the engine that the server has too (deployment/engine.ts). It owns no
  * rule: submissions go through admission, intents through the authority, claims through the dispatcher's sessions, so
  * that a task cannot tell by which door it was touched. Refusals are thrown as ReeveRefusal.
  */
@@ -13,7 +13,7 @@ import { leaseLost } from '../kernel/decide.js';
 import { MAX_WORKER_NAME_BYTES, claimTtlMs } from '../kernel/delivery.js';
 import type { Explanation } from '../kernel/explain.js';
 import { refuse } from '../kernel/refusal.js';
-import { type Engine, stopEngine } from '../server/engine.js';
+import { type Engine, stopEngine } from '../deployment/engine.js';
 import { Intents, type Speaker, remembersCancel, remembersTransition } from '../services/intents.js';
 import { valueOf } from '../services/value-of.js';
 import { boundedText } from '../wire/bounded-text.js';

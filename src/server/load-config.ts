@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { ConfigError, type ReadDocument } from './option-values.js';
+import { ConfigError, type ReadDocument } from '../deployment/option-values.js';
 import { OPTIONS, type OptionSpec, type ServerConfig } from './options.js';
 
 export const DEFAULT_CONFIG_FILE = 'reeve.yaml';

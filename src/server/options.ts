@@ -6,9 +6,9 @@ import { DEFAULT_ACCEPT_TIMEOUT_MS } from '../authority/authority.js';
 import type { KeyLimit } from '../kernel/permits.js';
 import type { CapabilityClasses } from '../kernel/placement.js';
 import type { RetentionDefaults } from '../kernel/retention.js';
-import { type ActionKindSetting, readActionKinds } from './action-kind-setting.js';
-import { readCapabilityClasses } from './capability-setting.js';
-import { readKeyLimits } from './concurrency-setting.js';
+import { type ActionKindSetting, readActionKinds } from '../deployment/action-kind-setting.js';
+import { readCapabilityClasses } from '../deployment/capability-setting.js';
+import { readKeyLimits } from '../deployment/concurrency-setting.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
 import {
   type ReadOption,
@@ -18,8 +18,8 @@ import {
   readSpan,
   readText,
   readWhole,
-} from './option-values.js';
-import { readRetention } from './retention-option.js';
+} from '../deployment/option-values.js';
+import { readRetention } from '../deployment/retention-option.js';
 
 export interface ServerConfig {
   /** `host:port`; port 0 takes a free one. */

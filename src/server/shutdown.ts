@@ -5,18 +5,11 @@
  * that names what did not work.
  */
 import type { Server } from '@grpc/grpc-js';
-import type { Authority } from '../authority/authority.js';
-import type { Dispatcher } from '../dispatcher/dispatcher.js';
-import type { QuietPeriod } from '../dispatcher/quiet-period.js';
+import { type Engine, engineStop } from '../deployment/engine.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import type { WorkStreams } from '../services/worker-service.js';
 import type { TaskFeed } from '../services/task-feed.js';
 import type { TaskStore } from '../store/task-store.js';
-import type { PermitAlignment } from '../timers/permit-alignment.js';
-import type { Propagation } from '../timers/propagation.js';
-import type { Purging } from '../timers/purging.js';
-import type { SessionForgetting } from '../timers/session-forgetting.js';
-import type { TaskTimers } from '../timers/task-timers.js';
 import type { Health } from './health.js';
 import type { Log } from './log.js';
 import type { StoreHealth } from './store-health.js';
@@ -27,16 +20,9 @@ export interface RunningParts {
   readonly server: Server;
   readonly health: Health;
   readonly storeHealth: StoreHealth;
-  readonly dispatcher: Dispatcher;
+  readonly engine: Engine;
   readonly streams: WorkStreams;
-  readonly timers: TaskTimers;
-  readonly propagation: Propagation;
-  readonly purging: Purging;
-  readonly forgetting: SessionForgetting;
-  readonly permits: PermitAlignment;
-  readonly quiet: QuietPeriod;
   readonly feed: TaskFeed;
-  readonly authority: Authority;
   readonly store: TaskStore;
 }
 
@@ -68,8 +54,8 @@ export class StopError extends Error {
 
 /** Throws StopError once everything is over, when a step failed or did not end in its time. */
 export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, address }: StopTerms): Promise<void> {
-  const { log, clock, health, storeHealth, dispatcher, timers, propagation, purging, forgetting } = parts;
-  const { permits, quiet, feed, authority, store } = parts;
+  const { log, clock, health, storeHealth, engine, feed, store } = parts;
+  const { dispatcher, quiet } = engine;
   const steps = new Steps(log, clock);
   log.info({ grace_ms: graceMs }, 'stopping');
   await steps.take('say that nothing is served any more', () => {
@@ -78,14 +64,9 @@ export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, ad
   });
   await steps.take('stop the claims', () => dispatcher.beginDrain(reconnectAfterMs, graceMs));
   await steps.take('wait for the workers', () => graceOver(parts, graceMs));
-  await steps.take('stop the timers', () => timers.stop());
-  await steps.take('stop the propagation', () => propagation.stop());
-  // What is being purged goes on to its next step, and needs its commits.
-  let purged: Promise<void> = Promise.resolve();
-  await steps.take('stop the purges', () => void (purged = purging.stop()));
-  await steps.take('stop the forgetting of sessions', () => forgetting.stop());
-  await steps.take('stop the alignment of permits', () => permits.stop());
-  await steps.take('commit what was accepted', () => committed(authority, purged), FLUSH_PATIENCE_MS);
+  const { background, flush } = engineStop(engine);
+  for (const [step, stop] of background) await steps.take(step, stop);
+  await steps.take('commit what was accepted', flush, FLUSH_PATIENCE_MS);
   await steps.take('end the sessions', () => dispatcher.stop());
   await steps.take('close the streams', () => closeStreams(parts, address));
   await steps.take('end the subscriptions', () => feed.close());
@@ -93,10 +74,6 @@ export async function drain(parts: RunningParts, { graceMs, reconnectAfterMs, ad
   await steps.take('close the store', () => store.close(), STORE_PATIENCE_MS);
   if (steps.failures.length > 0) throw new StopError(steps.failures);
   log.info({ at: clock.nowMs() }, 'stopped');
-}
-
-async function committed(authority: Authority, purged: Promise<void>): Promise<void> {
-  await Promise.all([authority.stop(), purged]);
 }
 
 class Steps {

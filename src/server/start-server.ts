@@ -1,6 +1,7 @@
 /**
- * The composition root of the service: a store, the engine over it (engine.ts), the services in front. Owns the order in which they start and stop, and what a store that must not be used any more
- * does to the process. It decides nothing about tasks.
+ * The composition root of the service: a store, the engine over it (deployment/engine.ts), the services in front. Owns the
+ * order in which they start and stop, and what a store that must not be used any more does to the process. It decides
+ * nothing about tasks.
  */
 import { createServer } from 'node:net';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
@@ -18,15 +19,15 @@ import { StoreError } from '../store/store-error.js';
 import type { TaskStore } from '../store/task-store.js';
 import { CursorMint } from '../wire/cursor.js';
 import { TokenMint } from '../wire/opaque-token.js';
-import { registryOf } from './action-kind-registry.js';
+import { registryOf } from '../deployment/action-kind-registry.js';
 import { CallFailures } from './call-failures.js';
-import { makeEngine, startEngine } from './engine.js';
+import { makeEngine, startEngine } from '../deployment/engine.js';
 import { bindService } from './grpc-binding.js';
 import { grpcLimits } from './grpc-limits.js';
 import { Health } from './health.js';
 import { type Log, openLog } from './log.js';
-import { openStore } from './open-store.js';
-import { ConfigError } from './option-values.js';
+import { openStore } from '../deployment/open-store.js';
+import { ConfigError } from '../deployment/option-values.js';
 import type { ServerConfig } from './options.js';
 import { addReflection } from './reflection.js';
 import { type RunningParts, drain } from './shutdown.js';
@@ -83,7 +84,7 @@ export async function startServer(config: ServerConfig, options: StartOptions = 
   );
   let port: number;
   try {
-    await startEngine(parts);
+    await startEngine(parts.engine);
     port = await listen(parts.server, config.listen);
   } catch (error) {
     // What goes wrong in the stop is in the log; the caller is told why there is no server.
@@ -152,7 +153,7 @@ async function compose(config: ServerConfig, options: StartOptions, given: Given
   health.addTo(server);
   addReflection(server, [TaskService, WorkerService, AdminService]);
 
-  return { log, clock, server, health, storeHealth, streams, feed, store, ...engine };
+  return { log, clock, server, health, storeHealth, engine, streams, feed, store };
 }
 
 /** A store that was opened is closed again when nothing comes of it. */

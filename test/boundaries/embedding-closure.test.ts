@@ -35,7 +35,7 @@ describe('what reeve/authority loads', () => {
   it('is the authority and its stores', () => {
     for (const part of [
       'authority/authority',
-      'server/engine',
+      'deployment/engine',
       'store/sqlite/sqlite-store',
       'store/memory/memory-store',
     ]) {

@@ -41,6 +41,8 @@ describe('import directions', () => {
     ['src/sdk/client.ts', '../lib/deferred.js'],
     ['src/sdk/client.ts', '../embed/authority.js'],
     ['src/server/start-server.ts', '../embed/authority.js'],
+    ['src/embed/authority.ts', '../server/start-server.js'],
+    ['src/deployment/engine.ts', '../services/worker-service.js'],
     ['src/embed/authority.ts', '../gen/reeve/v1/task_pb.js'],
     ['src/embed/authority.ts', '@grpc/grpc-js'],
     ['src/embed/authority.ts', '@bufbuild/protobuf'],
@@ -95,7 +97,7 @@ describe('import directions', () => {
     const deeper = `import { x } from '../../store/memory/memory-store.js';`;
     expect(violationsOf('src/server/server.ts', text)).toHaveLength(1);
     expect(violationsOf('src/cli/commands/serve.ts', deeper)).toHaveLength(1);
-    expect(violationsOf('src/server/open-store.ts', text)).toHaveLength(1);
+    expect(violationsOf('src/deployment/open-store.ts', text)).toHaveLength(1);
     expect(violationsOf('src/cli/commands/dev.ts', deeper)).toEqual([]);
     expect(violationsOf('src/embed/open-authority.ts', text)).toEqual([]);
     expect(violationsOf('src/embed/authority.ts', text)).toHaveLength(1);

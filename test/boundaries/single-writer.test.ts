@@ -71,7 +71,7 @@ describe('the authority', () => {
     expect(made('src/cli/commands/submit.ts')).toHaveLength(1);
     expect(made('src/server/start-server.ts')).toHaveLength(1);
     expect(made('src/embed/open-authority.ts')).toHaveLength(1);
-    expect(made('src/server/engine.ts')).toEqual([]);
+    expect(made('src/deployment/engine.ts')).toEqual([]);
     expect(made('src/authority/authority.ts')).toEqual([]);
   });
 });

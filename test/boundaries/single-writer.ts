@@ -22,11 +22,12 @@ export const lifecycleTables = [
   'operations',
   'permits',
   'permit_rows',
+  'permit_lines',
 ];
 
 const adapterFile = /^src\/store\/[^/]+\/.+/;
 /** Where a process is composed: of the server and the embedding library alike, in one file. */
-const authorityMaker = /^src\/(authority\/|server\/engine\.ts$)/;
+const authorityMaker = /^src\/(authority\/|deployment\/engine\.ts$)/;
 
 // A table whose name is computed may be any table, so it counts as one of them.
 const computed = '${}';

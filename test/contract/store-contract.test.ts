@@ -10,7 +10,7 @@ import { familyContract } from './family-contract.js';
 import { purgeContract } from './purge-contract.js';
 import { permitContract } from './permit-contract.js';
 import { readContract } from './read-contract.js';
-import { gonesContract } from './gones-contract.js';
+import { goneSessionsContract } from './gone-sessions-contract.js';
 import { sessionContract } from './session-contract.js';
 import { skewContract } from './skew-contract.js';
 import type { StoreSource } from './store-under-test.js';
@@ -21,7 +21,7 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   families: familyContract,
   permits: permitContract,
   sessions: sessionContract,
-  'sessions that are gone': gonesContract,
+  'sessions that are gone': goneSessionsContract,
   reads: readContract,
   audits: auditContract,
   purges: purgeContract,

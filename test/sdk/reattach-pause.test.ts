@@ -1,8 +1,8 @@
 import { status } from '@grpc/grpc-js';
 import { beforeEach, expect, test } from 'vitest';
-import { Backoff, LASTING_MS } from '../../src/sdk/transport/backoff.js';
+import { Backoff } from '../../src/sdk/transport/backoff.js';
 import { ReeveError } from '../../src/sdk/transport/reeve-error.js';
-import { type EndedStream, ReattachPause } from '../../src/sdk/worker/reattach-pause.js';
+import { type EndedStream, LASTING_MS, ReattachPause } from '../../src/sdk/worker/reattach-pause.js';
 
 const refused = new ReeveError({ reason: 'STORE_UNAVAILABLE', code: status.UNAVAILABLE, message: 'no' });
 const unreadable = new ReeveError({ reason: 'MALFORMED', code: status.INVALID_ARGUMENT, message: 'no' });

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ExecutionTarget, TaskStatus } from '../../src/gen/reeve/v1/task_pb.js';
 import { BlockerKind, IntentKind, SubmitOutcome } from '../../src/gen/reeve/v1/task_service_pb.js';
-import type { ActionKindSetting } from '../../src/server/action-kind-setting.js';
+import type { ActionKindSetting } from '../../src/deployment/action-kind-setting.js';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import type { TaskStore } from '../../src/store/task-store.js';
 import { Worker, accepted, completed, started } from './lifecycle-driver.js';

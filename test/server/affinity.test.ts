@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BlockerKind } from '../../src/gen/reeve/v1/task_service_pb.js';
-import { readCapabilityClasses } from '../../src/server/capability-setting.js';
+import { readCapabilityClasses } from '../../src/deployment/capability-setting.js';
 import { Worker, submitted } from './lifecycle-driver.js';
 import { tasks } from './reeve-client.js';
 import { type Fixture, freshKey, startFixture } from './server-fixture.js';

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { MAX_ARGS_VIOLATIONS } from '../../src/kernel/admission/action-kinds.js';
-import { compileArgsSchema } from '../../src/server/args-schema.js';
+import { compileArgsSchema } from '../../src/deployment/args-schema.js';
 
 const object = (properties: object, more: object = {}): object => ({ type: 'object', properties, ...more });
 const check = (schema: unknown, args: unknown) => compileArgsSchema(schema)(JSON.stringify(args));

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openMemoryStore } from '../../src/store/memory/memory-store.js';
 import { loadConfig } from '../../src/server/load-config.js';
-import { openStore } from '../../src/server/open-store.js';
+import { openStore } from '../../src/deployment/open-store.js';
 import { OPTIONS } from '../../src/server/options.js';
 import { startServer } from '../../src/server/start-server.js';
 import { startFixture } from './server-fixture.js';

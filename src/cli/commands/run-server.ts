@@ -3,7 +3,7 @@
  * process at once. Loaded by the commands that need it only: it brings the whole service with it.
  */
 import { loadConfig } from '../../server/load-config.js';
-import { ConfigError } from '../../server/option-values.js';
+import { ConfigError } from '../../deployment/option-values.js';
 import { StopError } from '../../server/shutdown.js';
 import { type RunningServer, type StartOptions, startServer } from '../../server/start-server.js';
 import type { ServerConfig } from '../../server/options.js';

@@ -1,6 +1,5 @@
 /**
- * Back-off with jitter, so that a thousand clients of one restarted server do not come back in one moment. It is over
- * when what was tried has lasted or borne fruit, not when it has begun: what ends right after that would be hammered.
+ * Back-off with jitter, so that a thousand clients of one restarted server do not come back in one moment.
  */
 import { MAX_TIMER_MS } from './option-checks.js';
 
@@ -13,9 +12,6 @@ export interface BackoffOptions {
   readonly random?: () => number;
 }
 
-/** What has lasted so long, ms, was no failure: longer than the waits of those who use it. */
-export const LASTING_MS = 10_000;
-
 export class Backoff {
   private failures = 0;
 
@@ -27,11 +23,6 @@ export class Backoff {
     const step = Math.min(maximumMs, initialMs * 2 ** Math.min(this.failures, 30));
     this.failures += 1;
     return Math.min(MAX_TIMER_MS, Math.max(atLeastMs + (random() * step) / 2, step / 2 + (random() * step) / 2));
-  }
-
-  /** What was tried worked for so long, ms. */
-  lasted(ms: number): void {
-    if (ms >= LASTING_MS) this.reset();
   }
 
   reset(): void {

@@ -3,7 +3,7 @@
  * come back without a pause, for ever. But a wire that breaks a few times is no reason to keep a task waiting.
  */
 import { status } from '@grpc/grpc-js';
-import { Backoff, LASTING_MS } from '../transport/backoff.js';
+import { Backoff } from '../transport/backoff.js';
 import type { ReeveError } from '../transport/reeve-error.js';
 import { mayBeForWhatWasSaid } from './refused-events.js';
 
@@ -15,6 +15,8 @@ export interface EndedStream {
   readonly tookWords: boolean;
 }
 
+/** What has lasted so long, ms, was no failure: longer than any pause. */
+export const LASTING_MS = 10_000;
 /** Welcomed streams in a row that broke before they were of any use; more of them are no mishap. */
 const BREAKS_FORGIVEN = 10;
 

@@ -5,8 +5,8 @@
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { ReattachSchema, WorkRequestSchema, WorkResponseSchema } from '../../../gen/reeve/v1/worker_service_pb.js';
-import { Backoff } from '../../transport/backoff.js';
 import type { ReeveError } from '../../transport/reeve-error.js';
+import { ReattachPause } from '../reattach-pause.js';
 import type { LinkListener } from './link.js';
 import { ATTRACTS_CLAIMS_FOR_MS, type StreamKeeper } from './stream-keeper.js';
 import type { WorkLoop } from './work-loop.js';
@@ -18,7 +18,7 @@ export interface HolderOptions {
 }
 
 export class SessionHolder {
-  private readonly backoff = new Backoff({ initialMs: 100, maximumMs: 5_000 });
+  private readonly reattachPause = new ReattachPause();
   private hello: Uint8Array | null = null;
   private identity: { readonly sessionId: string; readonly sessionSecret: string } | null = null;
   private keeper: StreamKeeper | null = null;
@@ -77,8 +77,8 @@ export class SessionHolder {
       onEnd: (ending) => {
         this.ended(ending);
         if (this.keeper === keeper) this.keeper = null;
-        if (this.welcomedAtMs !== null) this.backoff.lasted(performance.now() - this.welcomedAtMs);
-        this.notBefore = performance.now() + this.backoff.next(ending.retryAfterMs);
+        const livedMs = this.welcomedAtMs === null ? null : performance.now() - this.welcomedAtMs;
+        this.notBefore = performance.now() + this.reattachPause.after({ ending, livedMs, tookWords: false });
       },
     });
     return keeper;

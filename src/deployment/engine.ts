@@ -1,7 +1,7 @@
 /**
  * What every process that owns tasks is made of, whatever stands in front: the authority over a store, the dispatcher,
- * the timers, the propagation, the purges and the permits (architecture.md). The one place where an authority is made; the server and the
- * embedding library both compose it from here. It decides nothing about tasks.
+ * the timers, the propagation, the purges and the permits (architecture.md). The one place where an authority is made; the
+ * server and the embedding library both compose it from here. It decides nothing about tasks.
  */
 import { Authority } from '../authority/authority.js';
 import { Dispatcher } from '../dispatcher/dispatcher.js';
@@ -80,15 +80,38 @@ export async function startEngine(engine: Engine): Promise<void> {
   engine.forgetting.start();
 }
 
+export interface EngineStop {
+  /** What goes on beside the calls, in the order in which it stops; none of it waits. */
+  readonly background: readonly (readonly [step: string, stop: () => void])[];
+  /** Everything accepted is committed and answered, and what was under way beside it too. */
+  readonly flush: () => Promise<void>;
+}
+
+/** The one order of a stop, behind the end of claims and before that of the sessions. */
+export function engineStop({ authority, timers, propagation, purging, forgetting, permits }: Engine): EngineStop {
+  // What is being purged goes on to its next step, and needs its commits.
+  let purged: Promise<void> = Promise.resolve();
+  return {
+    background: [
+      ['stop the timers', () => timers.stop()],
+      ['stop the propagation', () => propagation.stop()],
+      ['stop the purges', () => void (purged = purging.stop())],
+      ['stop the forgetting of sessions', () => forgetting.stop()],
+      ['stop the alignment of permits', () => permits.stop()],
+    ],
+    flush: async () => {
+      await Promise.all([authority.stop(), purged]);
+    },
+  };
+}
+
 /** No more claims, everything accepted committed and answered, nothing left running. The store stays open. */
 export async function stopEngine(engine: Engine): Promise<void> {
-  engine.dispatcher.beginDrain(0, 0);
-  engine.timers.stop();
-  engine.propagation.stop();
-  const purged = engine.purging.stop();
-  engine.forgetting.stop();
-  engine.permits.stop();
-  await Promise.all([engine.authority.stop(), purged]);
-  engine.dispatcher.stop();
-  engine.quiet.stop();
+  const { dispatcher, quiet } = engine;
+  const { background, flush } = engineStop(engine);
+  dispatcher.beginDrain(0, 0);
+  for (const [, stop] of background) stop();
+  await flush();
+  dispatcher.stop();
+  quiet.stop();
 }

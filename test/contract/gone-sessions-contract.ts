@@ -8,7 +8,7 @@ import { type StoreSource, commit, committed } from './store-under-test.js';
 const ids = (rows: readonly SessionRow[]) => rows.map(({ sessionId }) => sessionId);
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-export function gonesContract(store: StoreSource): void {
+export function goneSessionsContract(store: StoreSource): void {
   const open = (session: SessionRow) => commit(store(), planOf({ sessions: [{ kind: 'open', session }] }));
   const finish = (sessionId: string, end: SessionEnd = endOf(), attachment = 1) =>
     commit(store(), planOf({ sessions: [{ kind: 'end', sessionId, attachment, end }] }));
