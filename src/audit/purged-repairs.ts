@@ -66,7 +66,7 @@ export class PurgedRepairs {
     findings: readonly Finding[],
     outcome: Pick<Done, 'applied' | 'replayed'>,
   ): Promise<RepairAnswer> {
-    const found = await this.authority.find(taskId);
+    const found = await this.authority.reads.find(taskId);
     const tombstone = found.ok && found.value.kind === 'purged' ? found.value.tombstone : null;
     return { kind: 'done', ...outcome, findings, record: null, tombstone };
   }

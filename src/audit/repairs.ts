@@ -97,7 +97,7 @@ export class Repairs {
   private async planOf(command: RepairCommand, task: AuditedTask, audit: TaskAudit): Promise<RepairPlan> {
     const { kind, eventNumber } = command;
     if (kind !== 'redact_payload') return planMending(kind, task, audit);
-    const read = await this.authority.get(command.taskId);
+    const read = await this.authority.reads.get(command.taskId);
     const { record } = task;
     if (!read.ok || !record.ok || !isOfItsHistory(task, audit)) {
       return { kind: 'impossible', why: 'the task is damaged', mendedBy: ['rebuild_record'] };
@@ -164,11 +164,11 @@ export class Repairs {
   }
 
   private async done(taskId: string, outcome: Outcome): Promise<RepairAnswer> {
-    const mended = await this.authority.get(taskId);
+    const mended = await this.authority.reads.get(taskId);
     const lease = mended.ok ? await this.takeLostLease(mended.value) : 'kept';
     if (typeof lease !== 'string') return refused(lease);
     const told = mended.ok && (await this.catchUp(mended.value));
-    const read = lease === 'taken' || told ? await this.authority.get(taskId) : mended;
+    const read = lease === 'taken' || told ? await this.authority.reads.get(taskId) : mended;
     return { kind: 'done', ...outcome, record: read.ok ? read.value : null, tombstone: null };
   }
 
@@ -183,7 +183,7 @@ export class Repairs {
     const family = seen?.kind === 'task' ? seen.family : null;
     for (const { upstreamId, upstream, generation, condition } of family?.edges ?? []) {
       if (upstreamId === null || upstream !== 'purged' || condition === null) continue;
-      const found = await this.authority.find(upstreamId);
+      const found = await this.authority.reads.find(upstreamId);
       const tombstone = found.ok && found.value.kind === 'purged' ? found.value.tombstone : null;
       // Of a former generation the tombstone says nothing.
       if (tombstone?.generation !== generation) continue;

@@ -1,31 +1,18 @@
 /**
  * The authority: the one way in which anything about a task changes (architecture.md, "One writer").
- * Every binding, timer, schedule and worker sends its intents here; it judges, commits and publishes them, and reads
- * on behalf of everybody. It owns no rules (the kernel does) and no rows (the store does).
+ * Every binding, timer, schedule and worker sends its intents here; it judges, commits and publishes them.
+ * It owns no rules (the kernel does) and no rows (the store does).
  */
 import type { Submission } from '../kernel/admission/submission.js';
-import { type FamilyContext, NO_FAMILY } from '../kernel/draft.js';
 import type { ResumeIntent } from '../kernel/intent.js';
-import type { TaskRecord } from '../kernel/record.js';
-import {
-  NO_PERMIT_RULES,
-  fullPermit,
-  type PermitRules,
-  type PermitWait,
-  permitStance,
-  permitsOf,
-} from '../kernel/permits.js';
-import { type Refusal, refuse } from '../kernel/refusal.js';
+import { NO_PERMIT_RULES, type PermitRules } from '../kernel/permits.js';
+import type { Refusal } from '../kernel/refusal.js';
 import type { RetentionDefaults } from '../kernel/retention.js';
-import { taskPurged } from '../kernel/tombstone.js';
 import type { Clock } from '../lib/clock.js';
 import type { Random } from '../lib/random.js';
 import type { SessionWrite } from '../store/commit-plan.js';
-import type { OperationEntry } from '../store/purge-rows.js';
 import { StoreError } from '../store/store-error.js';
-import type { EventBounds, EventPage, EventScope } from '../store/event-pages.js';
-import type { ListPage, ListQuery, StoredEvent, TaskStore } from '../store/task-store.js';
-import { taskNotFound } from './batch.js';
+import type { TaskStore } from '../store/task-store.js';
 import type { ClaimSource } from './claim-source.js';
 import { Committer } from './committer.js';
 import { GenerationIds } from './generation-ids.js';
@@ -36,8 +23,9 @@ import { type CommitListener, Publisher } from './publisher.js';
 import { type CacheRead, RecordCache } from './record-cache.js';
 import { type ReportOutcome, type ReportRequest, ReportWork } from './report-work.js';
 import { type SessionAnswer, SessionWork } from './session-work.js';
-import { contention, recordDamaged, storeRefusal } from './store-refusal.js';
-import { type Found, type SubmitAnswer, SubmitWork } from './submit-work.js';
+import { contention } from './store-refusal.js';
+import { type SubmitAnswer, SubmitWork } from './submit-work.js';
+import { TaskReader } from './task-reader.js';
 import { Upkeep } from './upkeep.js';
 import { MAX_JUDGEMENTS } from './work.js';
 
@@ -62,14 +50,12 @@ export interface AuthorityOptions {
   readonly onDefect: (error: unknown) => void;
 }
 
-/** A value read, or the refusal that stands for it. */
-export type Read<Value> =
-  { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly refusal: Refusal };
-
 export class Authority {
   private readonly committer: Committer;
   /** What no caller asks for. */
   readonly upkeep: Upkeep;
+  /** Everything that may be asked. */
+  readonly reads: TaskReader;
   private readonly publisher: Publisher;
   private readonly cache: RecordCache;
   private readonly newId: () => string;
@@ -103,6 +89,14 @@ export class Authority {
       },
     });
     this.upkeep = new Upkeep(this.committer);
+    this.reads = new TaskReader({
+      store,
+      cache: this.cache,
+      permitRules: this.permitRules,
+      damage: this.committer.damage,
+      noteFailure: (error) => this.noteFailure(error),
+      onDefect,
+    });
     store.onDeath((error) => this.end(error));
   }
 
@@ -192,7 +186,7 @@ export class Authority {
         this.enqueueIntent(named, resolve, { ids, outdated: () => resolve(null) });
       });
       if (answer !== null) return answer;
-      const read = await this.read(request.taskId, async () => ({ ok: true, value: await ids.read() }));
+      const read = await this.reads.read(request.taskId, async () => ({ ok: true, value: await ids.read() }));
       if (!read.ok) return { kind: 'refused', refusal: read.refusal, record: null };
     }
     return { kind: 'refused', refusal: contention(), record: null };
@@ -207,15 +201,6 @@ export class Authority {
     this.committer.enqueue(new IntentWork(request, find, settle, naming));
   }
 
-  /** The ids of the generations a task has had, for who judges a Resume without applying it. */
-  async generationIds(taskId: string): Promise<Read<ReadonlySet<string>>> {
-    return this.read(taskId, async () => {
-      const ids = new GenerationIds(this.store, taskId);
-      await ids.read();
-      return { ok: true, value: ids.known };
-    });
-  }
-
   /** Judges what a worker says about its claim (section 7). `settle` is called exactly once, after the commit. */
   report(request: ReportRequest, settle: (outcome: ReportOutcome) => void): void {
     this.committer.enqueue(new ReportWork(request, this.once(settle)));
@@ -224,110 +209,6 @@ export class Authority {
   /** Changes a session; `lost` when its guard did not hold. */
   writeSession(write: SessionWrite): Promise<SessionAnswer> {
     return new Promise((resolve) => this.committer.enqueue(new SessionWork(write, resolve)));
-  }
-
-  /** The record as the store has it after this call was made. */
-  async get(taskId: string): Promise<Read<TaskRecord>> {
-    const found = await this.find(taskId);
-    if (!found.ok) return found;
-    const { value } = found;
-    return value.kind === 'task' ? { ok: true, value: value.record } : { ok: false, refusal: taskPurged(taskId) };
-  }
-
-  /** As `get`, and what is left of a task that was purged. */
-  async find(taskId: string): Promise<Read<Found>> {
-    const cached = this.cache.get(taskId);
-    if (cached !== undefined) return { ok: true, value: { kind: 'task', record: cached } };
-    return this.read(taskId, async () => {
-      const [task] = await this.store.loadTasks([taskId]);
-      if (task === null || task === undefined) return { ok: false, refusal: taskNotFound(taskId) };
-      if (task.kind !== 'damaged') return { ok: true, value: task };
-      this.committer.damage.met(taskId, task.detail);
-      return { ok: false, refusal: recordDamaged(taskId) };
-    });
-  }
-
-  /** What a decision on this record may know beside it, read from the store; nothing for a task that is alone. */
-  async familyOf(record: TaskRecord): Promise<Read<FamilyContext>> {
-    const { taskId, policy } = record.admission;
-    const link = policy.parent?.attached === true ? policy.parent : null;
-    if (link === null && !record.hasChildren && !this.queuesForPermits(record)) return { ok: true, value: NO_FAMILY };
-    return this.read(taskId, async () => {
-      const [counts] = record.hasChildren ? await this.store.familyCounts([taskId]) : [];
-      const [parent] = link === null ? [] : await this.store.loadTasks([link.taskId]);
-      const seen = link === null ? undefined : parent?.kind === 'task' ? parent.record : null;
-      const wait = await this.permitWait(record);
-      return {
-        ok: true,
-        value: { parent: seen, liveChildren: counts?.liveChildren ?? 0, permitAwaited: fullPermit(wait) },
-      };
-    });
-  }
-
-  /** Where it stands in the order of admission. */
-  async orderOf(taskId: string): Promise<Read<number>> {
-    return this.read(taskId, async () => {
-      const [task] = await this.store.loadTasks([taskId]);
-      if (task === null || task === undefined) return { ok: false, refusal: taskNotFound(taskId) };
-      if (task.kind === 'purged') return { ok: false, refusal: taskPurged(taskId) };
-      return { ok: true, value: task.order };
-    });
-  }
-
-  /** The permit that the task waits for; null for nearly every task. Throws StoreError. */
-  async permitWait(record: TaskRecord): Promise<PermitWait | null> {
-    return this.queuesForPermits(record) ? this.store.permitWait(record.admission.taskId) : null;
-  }
-
-  async findTaskId(namespace: string, idempotencyKey: string): Promise<Read<string>> {
-    return this.read(null, async () => {
-      const taskId = await this.store.findTaskId(namespace, idempotencyKey);
-      if (taskId !== null) return { ok: true, value: taskId };
-      return {
-        ok: false,
-        refusal: refuse('TASK_NOT_FOUND', 'no task was admitted under this key', {
-          namespace,
-          idempotency_key: idempotencyKey,
-        }),
-      };
-    });
-  }
-
-  /** Events above `afterNumber`, ascending; see TaskStore.readHistory for the bounds. */
-  async history(
-    taskId: string,
-    afterNumber: number,
-    limit: number,
-    maxBytes: number,
-  ): Promise<Read<readonly StoredEvent[]>> {
-    return this.read(taskId, async () => ({
-      ok: true,
-      value: await this.store.readHistory(taskId, afterNumber, limit, maxBytes),
-    }));
-  }
-
-  async event(taskId: string, eventNumber: number): Promise<Read<StoredEvent | null>> {
-    return this.read(taskId, async () => ({ ok: true, value: await this.store.readEvent(taskId, eventNumber) }));
-  }
-
-  /** Events of many tasks in the order of the store; see TaskStore.readEvents for the bounds. */
-  async events(scope: EventScope, after: number, limit: number, maxBytes: number): Promise<Read<EventPage>> {
-    return this.read(null, async () => ({
-      ok: true,
-      value: await this.store.readEvents(scope, after, limit, maxBytes),
-    }));
-  }
-
-  async eventBounds(): Promise<Read<EventBounds>> {
-    return this.read(null, async () => ({ ok: true, value: await this.store.eventBounds() }));
-  }
-
-  async operation(key: string): Promise<Read<OperationEntry | null>> {
-    return this.read(null, async () => ({ ok: true, value: await this.store.findOperation(key) }));
-  }
-
-  async list(query: ListQuery): Promise<Read<ListPage>> {
-    return this.read(null, async () => ({ ok: true, value: await this.store.listTasks(query) }));
   }
 
   /** For records that are read elsewhere (a ready window) and kept at hand for the decisions that follow. */
@@ -343,10 +224,6 @@ export class Authority {
     this.stopped = true;
   }
 
-  private queuesForPermits(record: TaskRecord): boolean {
-    return permitStance(record) === 'queued' && permitsOf(record.admission, this.permitRules).length > 0;
-  }
-
   private end(error: unknown): void {
     if (this.stopped || this.fatalTold) return;
     this.fatalTold = true;
@@ -354,7 +231,7 @@ export class Authority {
   }
 
   private resolveDuplicate(work: SubmitWork, taskId: string): void {
-    const resolved = this.find(taskId).then((original) => {
+    const resolved = this.reads.find(taskId).then((original) => {
       this.resolving.delete(resolved);
       if (original.ok) work.resolve(original.value);
       else work.refuse(original.refusal);
@@ -364,7 +241,7 @@ export class Authority {
 
   private refuseUnlessKnown(work: SubmitWork, refusal: Refusal): void {
     const { namespace, idempotencyKey } = work.submission;
-    const looked = this.findTaskId(namespace, idempotencyKey).then((known) => {
+    const looked = this.reads.findTaskId(namespace, idempotencyKey).then((known) => {
       this.resolving.delete(looked);
       if (known.ok) this.resolveDuplicate(work, known.value);
       else work.refuse(known.refusal.reason === 'TASK_NOT_FOUND' ? refusal : known.refusal);
@@ -384,17 +261,5 @@ export class Authority {
         this.options.onDefect(error);
       }
     };
-  }
-
-  private async read<Value>(taskId: string | null, reading: () => Promise<Read<Value>>): Promise<Read<Value>> {
-    try {
-      return await reading();
-    } catch (error) {
-      this.noteFailure(error);
-      const refusal = storeRefusal(error, taskId);
-      if (refusal.reason === 'INTERNAL') this.options.onDefect(error);
-      if (refusal.reason === 'RECORD_DAMAGED' && taskId !== null) this.committer.damage.met(taskId, String(error));
-      return { ok: false, refusal };
-    }
   }
 }

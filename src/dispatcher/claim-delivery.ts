@@ -85,7 +85,7 @@ export class ClaimDelivery {
     pick: (event: TaskEvent) => string | null,
   ): Promise<string | null> {
     if (eventNumber === null) return null;
-    const stored = await this.context.authority.event(taskId, eventNumber);
+    const stored = await this.context.authority.reads.event(taskId, eventNumber);
     // Unread for now: the claim stays unaccepted and is handed back by its timer, so nothing is lost.
     if (!stored.ok) throw new Error(`payload of event ${String(eventNumber)} unread: ${stored.refusal.message}`);
     return stored.value === null ? null : pick(stored.value.event);

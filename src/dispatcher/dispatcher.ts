@@ -2,9 +2,10 @@
  * The dispatcher: worker sessions on one side, ready tasks on the other (architecture.md).
  * Composes pairing, sessions, renewal, reaping and delivery; the work stream service talks to this alone.
  */
-import type { Authority, Read } from '../authority/authority.js';
+import type { Authority } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
 import { sessionGone } from '../authority/session-work.js';
+import type { Read } from '../authority/task-reader.js';
 import type { Cause } from '../kernel/cause.js';
 import { type Candidate, type Explanation, explain } from '../kernel/explain.js';
 import type { WorkerEvent } from '../kernel/intent.js';
@@ -165,7 +166,7 @@ export class Dispatcher {
     const row = lease === null ? null : await authority.store.loadSession(lease.sessionId);
     const attached = row !== null && (this.sessions.get(row.sessionId)?.attached ?? false);
     return explain(record, {
-      permitWait: await authority.permitWait(record),
+      permitWait: await authority.reads.permitWait(record),
       now: authority.now(),
       quietSince: quiet.quietSince(),
       rules: this.rules,

@@ -3,7 +3,8 @@
  * its last two claims, the history those of older ones. Read only for who proved that the claim was its own; it never
  * decides anything, and a number that a refused event used up is not in the history.
  */
-import type { Authority, Read } from '../authority/authority.js';
+import type { Authority } from '../authority/authority.js';
+import type { Read } from '../authority/task-reader.js';
 
 const PAGE = 500;
 const PAGE_BYTES = 1_048_576;
@@ -12,7 +13,7 @@ const PAGE_BYTES = 1_048_576;
 export async function answeredInHistory(authority: Authority, taskId: string, epoch: number): Promise<Read<number>> {
   let mark = 0;
   for (let after = 0; ;) {
-    const page = await authority.history(taskId, after, PAGE, PAGE_BYTES);
+    const page = await authority.reads.history(taskId, after, PAGE, PAGE_BYTES);
     if (!page.ok) return page;
     for (const { event } of page.value) {
       // Epochs only grow.

@@ -71,7 +71,7 @@ export async function heldClaimsOf(
   }
   const lost: LeaseLoss[] = [];
   for (const claim of byTask.values()) {
-    const read = await authority.get(claim.taskId);
+    const read = await authority.reads.get(claim.taskId);
     if (read.ok && endedByOwner(read.value, session, claim)) kept.push(claim);
     else lost.push(lossOf(claim, read.ok ? read.value : null));
   }

@@ -3,9 +3,10 @@
  * A lease lives exactly as long as its session, so this is also where leases are lost. Nothing is answered to a worker
  * before its row was written; a session ends only by the store's own check that it is still what it was.
  */
-import type { Authority, Read } from '../authority/authority.js';
+import type { Authority } from '../authority/authority.js';
 import { sessionGone } from '../authority/session-work.js';
 import { storeRefusal } from '../authority/store-refusal.js';
+import type { Read } from '../authority/task-reader.js';
 import { type Refusal, refuse } from '../kernel/refusal.js';
 import { MAX_SLOTS } from '../kernel/delivery.js';
 import type { Subscription } from '../kernel/placement.js';

@@ -2,8 +2,9 @@
  * What a holder without a stream says of its claim, in one report: renewal, receipts, events, in that order, judged
  * exactly as on a stream (lifecycle.md section 7). Whoever calls has proved that it is the holder.
  */
-import type { Authority, Read } from '../authority/authority.js';
+import type { Authority } from '../authority/authority.js';
 import type { ReportOutcome } from '../authority/report-work.js';
+import type { Read } from '../authority/task-reader.js';
 import type { Cause } from '../kernel/cause.js';
 import { leaseLost } from '../kernel/decide.js';
 import type { TaskRecord } from '../kernel/record.js';
@@ -99,7 +100,7 @@ export class UnaryReports {
       return { kind: 'refused', refusal: lost.refusal };
     }
     if (session !== null || events.length > 0) return outcome;
-    const read = await this.authority.get(taskId);
+    const read = await this.authority.reads.get(taskId);
     return { kind: 'refused', refusal: read.ok ? leaseLost(read.value) : read.refusal };
   }
 
@@ -133,7 +134,7 @@ export class UnaryReports {
     verdict: Extract<ReportOutcome, { kind: 'judged' }>,
     session: SessionRow | null,
   ): Promise<UnaryReported> {
-    const read = await this.authority.get(taskId);
+    const read = await this.authority.reads.get(taskId);
     if (!read.ok) return read;
     if (session !== null && read.value.lease?.epoch !== epoch) await this.sessions.end(session);
     return { ok: true, verdict, session, record: read.value };

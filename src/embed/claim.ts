@@ -101,7 +101,7 @@ export class Claim {
     const { taskId, generation, epoch, answered: answeredThrough } = this;
     const events = sayings.map((saying, index) => ({ seq: answeredThrough + 1 + index, saying: sayingOf(saying) }));
     const weightBytes = events.reduce((bytes, { saying }) => bytes + weightOf(saying), 0);
-    const before = valueOf(await authority.get(taskId));
+    const before = valueOf(await authority.reads.get(taskId));
     const report = { taskId, generation, epoch, events, weightBytes, answeredThrough, receipts };
     const reported = await reports.report(report, before, speaker);
     if (!reported.ok) throw new RefusalError(reported.refusal);

@@ -116,14 +116,14 @@ export class EmbeddedReeve {
 
   /** The task as the store has it now, with args, result, checkpoint and resume input. TASK_NOT_FOUND, RECORD_DAMAGED. */
   get(taskId: string): Promise<TaskDetails> {
-    return this.call(async () => detailsOf(this.authority, valueOf(await this.authority.get(taskId))));
+    return this.call(async () => detailsOf(this.authority, valueOf(await this.authority.reads.get(taskId))));
   }
 
   /** The same by the key it was admitted under, in namespace `default` unless another is given. */
   find(key: string, namespace = DEFAULT_NAMESPACE): Promise<TaskDetails> {
     return this.call(async () => {
-      const taskId = valueOf(await this.authority.findTaskId(checked(resolveNamespace(namespace)), key));
-      return detailsOf(this.authority, valueOf(await this.authority.get(taskId)));
+      const taskId = valueOf(await this.authority.reads.findTaskId(checked(resolveNamespace(namespace)), key));
+      return detailsOf(this.authority, valueOf(await this.authority.reads.get(taskId)));
     });
   }
 
@@ -197,7 +197,9 @@ export class EmbeddedReeve {
 
   /** Why a task is not running, or not ending, and what happens next by itself. Sessions of this process only. */
   explain(taskId: string): Promise<Explanation> {
-    return this.call(async () => this.context.engine.dispatcher.explain(valueOf(await this.authority.get(taskId))));
+    return this.call(async () =>
+      this.context.engine.dispatcher.explain(valueOf(await this.authority.reads.get(taskId))),
+    );
   }
 
   /**

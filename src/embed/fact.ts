@@ -98,7 +98,7 @@ async function factOf(
   known: { readonly revision: number | null; readonly eventNumber: number | null } | null,
 ): Promise<Fact | null> {
   if (known === null || known.revision === null || known.eventNumber === null) return null;
-  const stored = valueOf(await authority.event(taskId, known.eventNumber));
+  const stored = valueOf(await authority.reads.event(taskId, known.eventNumber));
   return named(taskId, known.revision, known.eventNumber, stored?.sequence ?? 0);
 }
 

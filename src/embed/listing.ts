@@ -39,7 +39,7 @@ const BYTES_PER_PAGE = 1_048_576;
 export async function* tasksOf(authority: Authority, options: ListOptions): AsyncGenerator<Task, void, undefined> {
   const query = queryOf(options);
   for (let after: number | null = null; ;) {
-    const page: ListPage = valueOf(await authority.list({ ...query, after }));
+    const page: ListPage = valueOf(await authority.reads.list({ ...query, after }));
     for (const stored of page.tasks) {
       if (stored.kind === 'task') yield taskOf(stored.record);
       else options.onDamaged?.(stored.taskId);
@@ -74,9 +74,9 @@ export async function* eventsOf(
   if (!Number.isSafeInteger(afterEventNumber) || afterEventNumber < 0) {
     throw malformedField('afterEventNumber', 'must be a whole number from 0');
   }
-  const { admission } = valueOf(await authority.get(taskId));
+  const { admission } = valueOf(await authority.reads.get(taskId));
   for (let after = afterEventNumber; ;) {
-    const page = valueOf(await authority.history(taskId, after, EVENTS_PER_PAGE, BYTES_PER_PAGE));
+    const page = valueOf(await authority.reads.history(taskId, after, EVENTS_PER_PAGE, BYTES_PER_PAGE));
     if (page.length === 0) return;
     for (const { event, sequence } of page) {
       after = event.number;

@@ -32,7 +32,7 @@ export async function submittedOf(
   const { record } = answer;
   const { taskId } = record.admission;
   const created = answer.kind === 'created';
-  const sequence = created ? answer.sequence : (valueOf(await authority.event(taskId, ADMISSION))?.sequence ?? 0);
+  const sequence = created ? answer.sequence : (valueOf(await authority.reads.event(taskId, ADMISSION))?.sequence ?? 0);
   return {
     task: taskOf(record),
     outcome: created ? 'CREATED' : 'REPLAYED',

@@ -102,7 +102,7 @@ export async function detailsOf(authority: Authority, record: TaskRecord): Promi
   const { taskId, application } = record.admission;
   const payload = async (number: number | null, pick: (data: TaskEvent['data']) => string | null) => {
     if (number === null) return undefined;
-    const stored = valueOf(await authority.event(taskId, number));
+    const stored = valueOf(await authority.reads.event(taskId, number));
     return parseJson(stored === null ? null : pick(stored.event.data));
   };
   return deepFreeze({

@@ -53,7 +53,9 @@ export class CancelBatches {
 
   private async found(filter: ListCommand): Promise<{ taskIds: string[]; nextPageToken: string }> {
     if (filter.statuses?.length === 0) return { taskIds: [], nextPageToken: '' };
-    const { tasks, next } = valueOf(await this.authority.list({ ...filter, limit: filter.pageSize, withArgs: false }));
+    const { tasks, next } = valueOf(
+      await this.authority.reads.list({ ...filter, limit: filter.pageSize, withArgs: false }),
+    );
     const wanted = tasks.filter((stored) => stored.kind === 'damaged' || wasCreatedWithin(stored.record, filter));
     const nextPageToken = next === null ? '' : this.tokens.give(filter.purpose, String(next));
     return { taskIds: wanted.map(({ taskId }) => taskId), nextPageToken };

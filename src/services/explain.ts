@@ -18,7 +18,7 @@ export class Explains {
   ) {}
 
   async explain(request: ExplainRequest): Promise<Fields<typeof ExplainResponseSchema>> {
-    const record = valueOf(await this.authority.get(await namedTask(this.authority, request)));
+    const record = valueOf(await this.authority.reads.get(await namedTask(this.authority, request)));
     const { blockers, nextTimer } = await this.dispatcher.explain(record);
     return {
       task: await this.views.show(record, 'basic'),

@@ -18,7 +18,7 @@ export class Gets {
   async get(request: GetRequest): Promise<Fields<typeof GetResponseSchema>> {
     const view = views.readOr('view', request.view, 'basic' as const);
     const taskId = await namedTask(this.authority, request);
-    const found = valueOf(await this.authority.find(taskId));
+    const found = valueOf(await this.authority.reads.find(taskId));
     return { task: found.kind === 'task' ? await this.views.show(found.record, view) : purgedMessage(found.tombstone) };
   }
 }

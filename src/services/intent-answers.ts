@@ -111,7 +111,7 @@ export async function knownFact(
 ): Promise<FactFields | null> {
   if (typeof revision !== 'number' || typeof eventNumber !== 'number') return null;
   const { taskId } = record.admission;
-  const stored = valueOf(await authority.event(taskId, eventNumber));
+  const stored = valueOf(await authority.reads.event(taskId, eventNumber));
   return {
     transitionId: transitionId(taskId, revision),
     event: eventRefMessage(taskId, eventNumber, stored?.sequence ?? 0),

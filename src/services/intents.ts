@@ -64,8 +64,8 @@ export class Intents {
     context: Speaker,
   ): Promise<{ readonly record: TaskRecord; readonly decision: Decision }> {
     const { intent, guards } = await this.prepare(command, context);
-    const record = valueOf(await this.authority.get(command.taskId));
-    const family = valueOf(await this.authority.familyOf(record));
+    const record = valueOf(await this.authority.reads.get(command.taskId));
+    const family = valueOf(await this.authority.reads.familyOf(record));
     const informed = await this.informed(record, intent);
     return { record, decision: decide(record, informed, this.authority.now(), guards, family) };
   }
@@ -75,7 +75,7 @@ export class Intents {
     if (intent.kind !== 'resume' || intent.newGenerationId === null || record.generation === 1) return intent;
     return {
       ...intent,
-      formerGenerationIds: valueOf(await this.authority.generationIds(record.admission.taskId)),
+      formerGenerationIds: valueOf(await this.authority.reads.generationIds(record.admission.taskId)),
     };
   }
 
@@ -112,7 +112,7 @@ export class Intents {
   /** The worker that the proof speaks for. A task that cannot be read is the authority's to refuse. */
   private async holder(taskId: string, proof: LeaseProof | null): Promise<Cause['actor'] | null> {
     if (proof === null || proof.epoch === NO_EPOCH) return null;
-    const read = await this.authority.get(taskId);
+    const read = await this.authority.reads.get(taskId);
     if (!read.ok || read.value.lease?.epoch !== proof.epoch) return null;
     return { type: 'worker', id: read.value.lease.worker };
   }
@@ -173,7 +173,7 @@ export class Intents {
     const { authoritativeEventId } = cause;
     const number = authoritativeEventId === null ? null : eventNumberOf(taskId, authoritativeEventId);
     if (number === null) return null;
-    const stored = valueOf(await this.authority.event(taskId, number));
+    const stored = valueOf(await this.authority.reads.event(taskId, number));
     return stored === null ? null : { number, generation: stored.event.generation, at: stored.event.at };
   }
 }

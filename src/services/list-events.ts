@@ -30,9 +30,9 @@ export class EventLists {
     const pageSize = readPageSize(request.pageSize);
     const after = Number(request.afterEventNumber);
     if (!Number.isSafeInteger(after) || after < 0) throw malformedField('after_event_number', 'must be 0 or more');
-    const { admission, lastEvent } = valueOf(await this.authority.get(taskId));
+    const { admission, lastEvent } = valueOf(await this.authority.reads.get(taskId));
     // One more than asked for tells whether there are more.
-    const page = valueOf(await this.authority.history(taskId, after, pageSize + 1, MAX_FRAME_BYTES));
+    const page = valueOf(await this.authority.reads.history(taskId, after, pageSize + 1, MAX_FRAME_BYTES));
     // The whole history is there, or none of it: what is missing was purged since the record was read.
     if (page.length === 0 && after < lastEvent) throw new RefusalError(taskPurged(taskId));
     const events: ReturnType<typeof create<typeof EventSchema>>[] = [];
@@ -57,7 +57,7 @@ export class EventLists {
   /** The page of the store is bounded in bytes too, and the history goes on: neither its end nor the record's is the end. */
   private async hasMore(taskId: string, last: number, lastRead: number): Promise<boolean> {
     if (last < lastRead) return true;
-    return valueOf(await this.authority.history(taskId, last, 1, 1)).length > 0;
+    return valueOf(await this.authority.reads.history(taskId, last, 1, 1)).length > 0;
   }
 
   private async diagnostics(taskId: string): Promise<ReturnType<typeof diagnosticMessage>[]> {

@@ -41,7 +41,7 @@ export class Lists {
       limit: pageSize,
       withArgs: view === 'full',
     };
-    const page = valueOf(await this.authority.list(query));
+    const page = valueOf(await this.authority.reads.list(query));
     const tasks: ReturnType<typeof create<typeof TaskSchema>>[] = [];
     const leases = this.views.leaseExpiries();
     let room = MAX_FRAME_BYTES;

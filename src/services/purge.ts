@@ -60,7 +60,7 @@ export class Purges {
     const { key } = command;
     if (key === null) return purgeMessage(await this.step(command), command, tokens, false);
     const running = this.running.get(key);
-    const known = running ?? valueOf(await this.context.authority.operation(key));
+    const known = running ?? valueOf(await this.context.authority.reads.operation(key));
     if (known !== null && known.contentHash !== command.contentHash) throw new RefusalError(keyConflict(key));
     if (known !== null && 'answerJson' in known) {
       return purgeMessage(decodeStep(known.answerJson), command, tokens, true);
@@ -109,7 +109,7 @@ export class Purges {
       more = found.next !== null;
       next = found.next ?? next;
     }
-    const { horizon } = valueOf(await authority.eventBounds());
+    const { horizon } = valueOf(await authority.reads.eventBounds());
     return { ...sums, next: more ? next : null, horizon };
   }
 
@@ -117,7 +117,7 @@ export class Purges {
     const { statuses, namespace, queue } = scope;
     const filter = { statuses, namespace, queue, actionKinds: null, labels: {} };
     const query = { ...filter, descending: false, after, limit, withArgs: false };
-    const { tasks, next } = valueOf(await this.context.authority.list(query));
+    const { tasks, next } = valueOf(await this.context.authority.reads.list(query));
     return { due: tasks.flatMap((task) => dueOf(task, finishedBefore)), next };
   }
 
@@ -141,7 +141,7 @@ export class Purges {
     const { authority } = this.context;
     const { taskId, policy } = record.admission;
     if (policy.parent?.attached === true) {
-      const parent = await authority.find(policy.parent.taskId);
+      const parent = await authority.reads.find(policy.parent.taskId);
       if (!parent.ok && parent.refusal.reason === 'RECORD_DAMAGED') return true;
       if (parent.ok && parent.value.kind === 'task' && isNeededByParent(record, parent.value.record)) return true;
     }

@@ -39,7 +39,7 @@ export class ReceiptWaits {
     });
     try {
       // What was committed between the caller's look and the start of following is not told by the feed.
-      const read = await this.authority.get(taskId);
+      const read = await this.authority.reads.get(taskId);
       if (read.ok && read.value.lastEvent > latest.lastEvent) latest = read.value;
       if (!isIn(latest, generation, receipt) && !signal.aborted) await over;
       return latest;

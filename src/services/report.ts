@@ -27,7 +27,7 @@ export class Reports {
   async report(request: ReportRequest, context: CallContext): Promise<Fields<typeof ReportResponseSchema>> {
     const command = readReport(request);
     const { taskId, epoch } = command;
-    const before = valueOf(await this.authority.get(taskId));
+    const before = valueOf(await this.authority.reads.get(taskId));
     const { tokens } = this.authority;
     if (!tokens.isLeaseToken(command.leaseToken, taskId, epoch)) throw new RefusalError(leaseLost(before));
     for (const { token, field } of command.receipts) {

@@ -129,7 +129,7 @@ export class Submissions {
   /** The sequence of the admission: at hand for a new task, in the history for a known one. */
   private async admissionSequence(answer: StandingAnswer): Promise<number> {
     if (answer.kind === 'created') return answer.sequence;
-    const first = valueOf(await this.authority.event(answer.record.admission.taskId, 1));
+    const first = valueOf(await this.authority.reads.event(answer.record.admission.taskId, 1));
     return first?.sequence ?? 0;
   }
 }

@@ -24,5 +24,5 @@ export async function namedTask(authority: Authority, name: TaskName): Promise<s
   if (idempotencyKey === '') throw malformedField('task_id', 'is required, or the idempotency_key of the task');
   const namespace = checked(resolveNamespace(name.namespace));
   const key = checked(checkOperationKey(idempotencyKey, 'idempotency_key'));
-  return valueOf(await authority.findTaskId(namespace, key));
+  return valueOf(await authority.reads.findTaskId(namespace, key));
 }

@@ -35,7 +35,7 @@ export class TaskViews {
     let room = MAX_LARGE_TEXT_BYTES - Buffer.byteLength(application.argsJson);
     const text = async (number: number | null, pick: (event: TaskEvent) => string | null): Promise<string | null> => {
       if (number === null) return null;
-      const stored = valueOf(await this.authority.event(taskId, number));
+      const stored = valueOf(await this.authority.reads.event(taskId, number));
       const found = stored === null ? null : pick(stored.event);
       const size = found === null ? 0 : Buffer.byteLength(found);
       if (size > room) return null;

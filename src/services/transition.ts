@@ -82,7 +82,7 @@ export class Transitions {
 
   private async response(result: IntentResult, view: View, proof: LeaseProof | null, dry: boolean): Promise<Response> {
     const { record, fact } = result;
-    const family = valueOf(await this.authority.familyOf(record));
+    const family = valueOf(await this.authority.reads.familyOf(record));
     return {
       // What was asked for stands committed, by this call, by the same key before, or by another's request.
       applied: result.kind !== 'conflict' && !dry,

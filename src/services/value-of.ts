@@ -1,7 +1,7 @@
 /**
  * A read as a handler wants it: the value, or its refusal thrown.
  */
-import type { Read } from '../authority/authority.js';
+import type { Read } from '../authority/task-reader.js';
 import { RefusalError } from '../wire/refusal-error.js';
 
 export function valueOf<Value>(read: Read<Value>): Value {

@@ -53,7 +53,7 @@ export class SubtreeMembers implements ScopeMembers {
   ) {}
 
   async open(): Promise<EventScope> {
-    return { kind: 'subtree', rootOrder: valueOf(await this.authority.orderOf(this.rootId)) };
+    return { kind: 'subtree', rootOrder: valueOf(await this.authority.reads.orderOf(this.rootId)) };
   }
 
   has({ taskId, record, firstSequence, events }: Committed): boolean | null {

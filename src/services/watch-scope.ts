@@ -67,7 +67,7 @@ export class ScopeSource implements WatchSource {
   async open(): Promise<void> {
     const { authority, members, start } = this.options;
     this.scope = await members.open();
-    const bounds = valueOf(await authority.eventBounds());
+    const bounds = valueOf(await authority.reads.eventBounds());
     if (start === 'now') this.sequence = bounds.head;
     else if (start === 'beginning') this.purges = bounds.purges;
     else if (start.position === null) throw this.expired(bounds.horizon);
@@ -78,7 +78,9 @@ export class ScopeSource implements WatchSource {
   async read(): Promise<SourcePage> {
     const { authority, members } = this.options;
     if (this.scope === null) throw new Error('the source was not opened');
-    const page = valueOf(await authority.events(this.scope, this.sequence, REPLAY_PAGE_EVENTS, REPLAY_PAGE_BYTES));
+    const page = valueOf(
+      await authority.reads.events(this.scope, this.sequence, REPLAY_PAGE_EVENTS, REPLAY_PAGE_BYTES),
+    );
     // Before anything was told, nothing can be missing from it.
     if (this.options.start === 'beginning' && this.sequence === 0) this.purges = page.purges;
     this.refuseHoles(page);

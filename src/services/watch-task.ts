@@ -47,12 +47,12 @@ export class TaskSource implements WatchSource {
 
   /** A cursor may be of an event that is committed and not told to this thread yet; beyond that it is not of this task. */
   async open(): Promise<void> {
-    const record = valueOf(await this.authority.get(this.taskId));
+    const record = valueOf(await this.authority.reads.get(this.taskId));
     this.last = this.after ?? record.lastEvent;
     if (this.last === 0) return;
-    const stored = valueOf(await this.authority.event(this.taskId, this.last));
+    const stored = valueOf(await this.authority.reads.event(this.taskId, this.last));
     if (stored === null) {
-      valueOf(await this.authority.get(this.taskId));
+      valueOf(await this.authority.reads.get(this.taskId));
       throw invalidCursor('lies beyond the history of this task');
     }
     this.sequence = stored.sequence;
@@ -64,11 +64,11 @@ export class TaskSource implements WatchSource {
    */
   async read(): Promise<SourcePage> {
     const { authority, taskId } = this;
-    const record = valueOf(await authority.get(taskId));
-    const page = valueOf(await authority.history(taskId, this.last, REPLAY_PAGE_EVENTS, REPLAY_PAGE_BYTES));
+    const record = valueOf(await authority.reads.get(taskId));
+    const page = valueOf(await authority.reads.history(taskId, this.last, REPLAY_PAGE_EVENTS, REPLAY_PAGE_BYTES));
     if (page.length === 0 && record.lastEvent > this.last) {
       // Purged since, and then the task says so.
-      valueOf(await authority.get(taskId));
+      valueOf(await authority.reads.get(taskId));
       throw new Error('the history ends before the record does');
     }
     this.record = record;

@@ -94,7 +94,7 @@ export class WorkerDrains {
   }
 
   private async kept(key: string): Promise<OperationEntry | null> {
-    return valueOf(await this.context.authority.operation(`${KEY_PREFIX}${key}`));
+    return valueOf(await this.context.authority.reads.operation(`${KEY_PREFIX}${key}`));
   }
 }
 

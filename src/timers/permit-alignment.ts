@@ -107,7 +107,7 @@ export class PermitAlignment {
   /** One that runs and is not counted would have another one run beside it: it is aligned, or nothing starts. */
   private async alignRunner(taskId: string): Promise<void> {
     if ((await this.authority.upkeep.alignPermits(taskId)) === 'done') return;
-    const read = await this.authority.get(taskId);
+    const read = await this.authority.reads.get(taskId);
     const isHopeless = !read.ok && ['RECORD_DAMAGED', 'TASK_NOT_FOUND'].includes(read.refusal.reason);
     if (!isHopeless) throw new StoreError('unavailable', 'what runs could not be given its permits');
   }

@@ -102,7 +102,7 @@ describe('an edited record', () => {
     for (const [what, edited] of editsOf(sound)) {
       put(taskId, edited);
       const stored = rowOf(taskId);
-      const [read, cancel] = await Promise.all([world.authority.get(taskId), world.cancel(taskId)]);
+      const [read, cancel] = await Promise.all([world.authority.reads.get(taskId), world.cancel(taskId)]);
       expect([what, read]).toMatchObject([what, { ok: false, ...DAMAGED }]);
       expect([what, cancel]).toMatchObject([what, { kind: 'refused', ...DAMAGED }]);
       expect([what, rowOf(taskId)]).toEqual([what, stored]);
@@ -113,7 +113,7 @@ describe('an edited record', () => {
     put(taskId, sound);
     expect(edits).toBeGreaterThan(20);
     expect(await invariantsOf(taskId)).toEqual([]);
-    expect(await world.authority.get(taskId)).toMatchObject({ ok: true });
+    expect(await world.authority.reads.get(taskId)).toMatchObject({ ok: true });
   });
 
   it('is refused by everything else that may be said of the task', async () => {
@@ -151,7 +151,7 @@ describe('a record that is not the one of its task', () => {
   it('but that of another task', async () => {
     const sound = textOf('child');
     put('child', textOf('waiter').replace(/"n":\d+/, /"n":\d+/.exec(sound)?.[0] ?? ''));
-    expect(await world.authority.get('child')).toMatchObject({ ok: false, ...DAMAGED });
+    expect(await world.authority.reads.get('child')).toMatchObject({ ok: false, ...DAMAGED });
     put('child', sound);
     // Together with its seal, and under a version that fits.
     const columns = db.prepare(
@@ -163,14 +163,14 @@ describe('a record that is not the one of its task', () => {
       )
       .get();
     columns.run('waiter', 'child');
-    expect(await world.authority.get('child')).toMatchObject({ ok: false, ...DAMAGED });
+    expect(await world.authority.reads.get('child')).toMatchObject({ ok: false, ...DAMAGED });
     expect(await invariantsOf('child')).toContain('store.seal');
     db.prepare(`UPDATE tasks SET version = ?, record = ?, seal = ? WHERE task_id = 'child'`).run(
       before?.version,
       before?.record,
       before?.seal,
     );
-    expect(await world.authority.get('child')).toMatchObject({ ok: true });
+    expect(await world.authority.reads.get('child')).toMatchObject({ ok: true });
   });
 
   it('but from before there were seals is read, and is sealed with its next change', async () => {
@@ -178,7 +178,7 @@ describe('a record that is not the one of its task', () => {
     expect(await invariantsOf('retrying')).toEqual([]);
     expect(await world.cancel('retrying')).toMatchObject({ kind: 'applied' });
     put('retrying', textOf('retrying').replace('"r":', '"r":1'));
-    expect(await world.authority.get('retrying')).toMatchObject({ ok: false, ...DAMAGED });
+    expect(await world.authority.reads.get('retrying')).toMatchObject({ ok: false, ...DAMAGED });
   });
 });
 

@@ -105,7 +105,10 @@ describe('a tombstone that cannot be read', () => {
         kind: 'refused',
         refusal: { reason: 'TASK_ID_TAKEN' },
       });
-      expect(await world.authority.find('gone')).toMatchObject({ ok: false, refusal: { reason: 'RECORD_DAMAGED' } });
+      expect(await world.authority.reads.find('gone')).toMatchObject({
+        ok: false,
+        refusal: { reason: 'RECORD_DAMAGED' },
+      });
       await repair('accept_record');
     }
   });

@@ -339,7 +339,7 @@ describe('redact_payload', () => {
     const { resultEvent } = await world.stored('a');
     const eventNumber = resultEvent ?? 0;
     expect(await repair('a', 'redact_payload', { eventNumber })).toMatchObject({ applied: true });
-    expect(await world.authority.event('a', eventNumber)).toMatchObject({
+    expect(await world.authority.reads.event('a', eventNumber)).toMatchObject({
       value: { event: { data: { resultJson: '{"redacted":true}' } } },
     });
     expect(await repair('a', 'redact_payload', { eventNumber })).toMatchObject({ applied: false });

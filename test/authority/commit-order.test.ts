@@ -109,10 +109,10 @@ describe('before the commit', () => {
       .then((answer) => answers.push(answer));
     await held;
     expect(answers).toEqual([]);
-    expect(await world.authority.get(admission.taskId)).toMatchObject({ value: { status: 'running' } });
+    expect(await world.authority.reads.get(admission.taskId)).toMatchObject({ value: { status: 'running' } });
     world.probe.release();
     await said;
-    expect(await world.authority.get(admission.taskId)).toMatchObject({ value: { status: 'completed' } });
+    expect(await world.authority.reads.get(admission.taskId)).toMatchObject({ value: { status: 'completed' } });
   });
 
   it('what arrives while a commit is held is gathered into the next one', async () => {

@@ -261,7 +261,7 @@ describe('many waiters', () => {
 });
 
 async function admitted(world: World): Promise<TaskRecord> {
-  const found = await world.authority.findTaskId('default', 'waiter');
+  const found = await world.authority.reads.findTaskId('default', 'waiter');
   if (!found.ok) throw new Error('it was not admitted');
   return world.stored(found.value);
 }

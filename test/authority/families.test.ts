@@ -63,7 +63,7 @@ describe('a child is admitted', () => {
       kind: 'refused',
       refusal: { reason: 'PARENT_CONSTRAINT', metadata: { parent_task_id: idOf(parent) } },
     });
-    expect(await world.authority.findTaskId('default', 'child')).toMatchObject({ ok: false });
+    expect(await world.authority.reads.findTaskId('default', 'child')).toMatchObject({ ok: false });
     // A detached one may: it only remembers its parent.
     const detached = await world.submit('detached', { policy: { parent: { ...link, attached: false } } });
     expect(detached.kind).toBe('created');

@@ -61,7 +61,7 @@ describe('a task that is remembered', () => {
     expect(first).toMatchObject(answer);
     expect([other.kind, submitted.kind]).toEqual(['applied', 'created']);
     for (let time = 0; time < 3; time++) expect(await world.cancel('a')).toMatchObject(answer);
-    expect(await world.authority.get('a')).toMatchObject({ ok: false, refusal: answer.refusal });
+    expect(await world.authority.reads.get('a')).toMatchObject({ ok: false, refusal: answer.refusal });
     expect(told()).toEqual([expect.stringMatching(why)]);
     expect(told()[0]).toContain('task a: ');
   });

@@ -37,7 +37,7 @@ describe('a damaged record', () => {
     expect(answers[0]).toMatchObject({ kind: 'refused', refusal: { reason: 'RECORD_DAMAGED' } });
     expect(answers[1].kind).toBe('applied');
     expect(answers[2].kind).toBe('created');
-    expect(await world.authority.get(damaged.admission.taskId)).toMatchObject({
+    expect(await world.authority.reads.get(damaged.admission.taskId)).toMatchObject({
       ok: false,
       refusal: { reason: 'RECORD_DAMAGED', metadata: { task_id: damaged.admission.taskId } },
     });

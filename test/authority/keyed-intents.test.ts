@@ -72,7 +72,7 @@ describe('a repeated key', () => {
   it('in two processes at once: one applies, the other replays', async () => {
     const { world, taskId } = await queuedTask();
     const other = await world.replica();
-    await other.authority.get(taskId);
+    await other.authority.reads.get(taskId);
     const answers = await Promise.all([world.apply(suspend(taskId, 'op-1')), other.apply(suspend(taskId, 'op-1'))]);
     expect(kinds(answers).sort()).toEqual(['applied', 'replayed']);
     expect(await world.eventTypes(taskId)).toEqual(['submitted', 'suspended']);
@@ -135,7 +135,7 @@ describe('what a key does not cover', () => {
   it('an unkeyed intent that shares the unit of a repeated one is judged, not answered with its entry', async () => {
     const { world, taskId } = await queuedTask();
     const other = await world.replica();
-    await other.authority.get(taskId);
+    await other.authority.reads.get(taskId);
     // The other process wins while this batch is on its way: the ledger key is taken, the unit is lost.
     world.probe.beforeCommit = async () => {
       world.probe.beforeCommit = () => Promise.resolve();

@@ -80,7 +80,7 @@ describe('the names of a purged task', () => {
     // The ledger went with the task.
     expect(await world.apply({ taskId, intent: cancel, key })).toMatchObject({ kind: 'refused', refusal: purged });
     expect(await world.apply({ taskId, intent: resume })).toMatchObject({ kind: 'refused', refusal: purged });
-    expect(await world.authority.get(taskId)).toMatchObject({ ok: false, refusal: purged });
+    expect(await world.authority.reads.get(taskId)).toMatchObject({ ok: false, refusal: purged });
     const waiter = await world.submit('w', { policy: { dependsOn: [{ taskId, condition: 'terminal' }] } });
     expect(refusalOf(waiter)).toMatchObject({
       reason: 'TASK_NOT_FOUND',

@@ -96,7 +96,7 @@ describe('a stale copy', () => {
   it('is not kept by a process without a cache: its refusals and conflicts are of the record as it is', async () => {
     const { right, worker, taskId } = await twoProcesses();
     const fresh = await right.replica({ dispatcher: null, cacheBytes: 0 });
-    await fresh.authority.get(taskId);
+    await fresh.authority.reads.get(taskId);
     await worker.say(taskId, 'accepted', 'started', 'completed');
     const answer = await fresh.apply({
       taskId,

@@ -27,7 +27,9 @@ describe('a store that fails before the commit', () => {
     await world.settle();
     world.probe.failNext('unavailable');
     expect(await worker.say(admission.taskId, 'accepted')).toMatchObject(unavailable);
-    expect(await world.authority.get(admission.taskId)).toMatchObject({ value: { lastEvent: 2, status: 'running' } });
+    expect(await world.authority.reads.get(admission.taskId)).toMatchObject({
+      value: { lastEvent: 2, status: 'running' },
+    });
     // Its number was not used up: the next one is beyond it.
     expect(await worker.say(admission.taskId, 'started')).toMatchObject({
       refused: [{ refusal: { reason: 'EVENT_GAP', metadata: { expected_event_seq: '1' } } }],
@@ -39,7 +41,10 @@ describe('a store that fails before the commit', () => {
     const { admission } = await world.admit('k');
     world.probe.down = true;
     expect(await world.cancel(admission.taskId)).toMatchObject(unavailable);
-    expect(await world.authority.get(admission.taskId)).toMatchObject({ ok: false, refusal: unavailable.refusal });
+    expect(await world.authority.reads.get(admission.taskId)).toMatchObject({
+      ok: false,
+      refusal: unavailable.refusal,
+    });
     world.probe.down = false;
     expect(await world.cancel(admission.taskId)).toMatchObject({ kind: 'applied' });
   });
@@ -172,8 +177,8 @@ describe('a store that must not be used any more', () => {
 
   it('is found out by reads too, whoever makes them, and told once', async () => {
     const asks: Readonly<Record<string, (world: World) => Promise<unknown>>> = {
-      'a list': (world) => world.authority.list({ ...EVERYTHING }),
-      'a history': (world) => world.authority.history('t', 0, 1, 1),
+      'a list': (world) => world.authority.reads.list({ ...EVERYTHING }),
+      'a history': (world) => world.authority.reads.history('t', 0, 1, 1),
       'the timers': (world) => world.clock.advance(2_000),
       'the reaper': (world) => world.clock.advance(2_000),
     };
@@ -200,7 +205,7 @@ describe('a store that must not be used any more', () => {
     const stopping = await World.open({ dispatcher: null, timers: 'stopped' });
     await stopping.authority.stop();
     await stopping.real.close();
-    expect(await stopping.authority.get('t')).toMatchObject({ ok: false });
+    expect(await stopping.authority.reads.get('t')).toMatchObject({ ok: false });
     expect(stopping.fatals).toEqual([]);
   });
 });

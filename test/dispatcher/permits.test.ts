@@ -171,7 +171,7 @@ describe('tasks of one key', () => {
       refusal: { reason: 'INVALID_TRANSITION', metadata: { task_id: second, concurrency_key: 'one' } },
     });
     expect(await world.eventTypes(second)).toEqual(['submitted']);
-    const context = await world.authority.familyOf(await world.stored(second));
+    const context = await world.authority.reads.familyOf(await world.stored(second));
     expect(context).toMatchObject({ value: { permitAwaited: 'key\ndefault\none' } });
     expect(await world.apply({ taskId: first, intent: SUSPEND })).toMatchObject({ kind: 'applied' });
     await world.settle();

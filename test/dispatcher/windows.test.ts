@@ -205,7 +205,7 @@ describe('a window that is being filled', () => {
     await world.cancel(admission.taskId);
     read.reach();
     await world.settle();
-    expect(await world.authority.get(admission.taskId)).toMatchObject({ value: { status: 'cancelled' } });
+    expect(await world.authority.reads.get(admission.taskId)).toMatchObject({ value: { status: 'cancelled' } });
   });
 });
 
