@@ -17,6 +17,9 @@ import { type ProcessEnd, WorkerProcess } from './worker-process.js';
 export interface KitOptions {
   /** A shell command. */
   readonly command: string;
+  /** The most until its first Hello: what a program takes to start says nothing about the case. */
+  readonly startTimeoutMs: number;
+  /** The most that the case may take from there. */
   readonly timeoutMs: number;
 }
 
@@ -32,7 +35,8 @@ export class Kit {
   /** Streams that the worker has opened and no case has taken. */
   private readonly arrived: ArrivedStream[] = [];
   private readonly sessions = new Map<WorkerStream, KitSession>();
-  private readonly deadline: NodeJS.Timeout;
+  private deadline: NodeJS.Timeout;
+  private started = false;
   private sessionsMade = 0;
   private mayEnd = false;
   private end: ProcessEnd | null = null;
@@ -40,9 +44,9 @@ export class Kit {
   private constructor(
     readonly server: KitServer,
     readonly worker: WorkerProcess,
-    { timeoutMs }: KitOptions,
+    private readonly options: KitOptions,
   ) {
-    this.deadline = setTimeout(() => this.signals.timeUp(timeoutMs), timeoutMs);
+    this.deadline = this.timeUpAfter(options.startTimeoutMs);
     void worker.ended.then((end) => {
       this.end = end;
       if (!this.mayEnd) this.signals.fail(`the worker ended (${end}) though nobody asked it to`);
@@ -205,10 +209,22 @@ export class Kit {
     return session;
   }
 
+  private timeUpAfter(limitMs: number): NodeJS.Timeout {
+    return setTimeout(() => this.signals.timeUp(limitMs), limitMs);
+  }
+
+  private noteArrival(arrived: ArrivedStream): void {
+    this.arrived.push(arrived);
+    if (this.started) return;
+    this.started = true;
+    clearTimeout(this.deadline);
+    this.deadline = this.timeUpAfter(this.options.timeoutMs);
+  }
+
   private accept(call: WorkCall): void {
     new WorkerStream(call, {
       onFrame: (stream, frame, frameId) => {
-        if (frame.case === 'hello') this.arrived.push({ stream, hello: frame.value });
+        if (frame.case === 'hello') this.noteArrival({ stream, hello: frame.value });
         if (frame.case === 'events') {
           for (const event of frame.value.events) {
             const wrong = this.ledger.hear(event);

@@ -25,6 +25,7 @@ interface ConformanceOptions {
   readonly worker?: string;
   readonly case?: readonly string[];
   readonly list?: boolean;
+  readonly startTimeout: number;
   readonly timeout: number;
   readonly parallel: number;
 }
@@ -45,7 +46,12 @@ export function addConformance(program: Command, host: CommandHost): void {
     .option('--case <id>', 'only this case; repeatable', collectList)
     .option('--list', 'show the cases and end')
     .addOption(
-      new Option('--timeout <duration>', 'the most that one case may take')
+      new Option('--start-timeout <duration>', 'the most until a worker that was started says Hello')
+        .argParser(parseDuration)
+        .default(60_000, '60s'),
+    )
+    .addOption(
+      new Option('--timeout <duration>', 'the most that one case may take from there')
         .argParser(parseDuration)
         .default(20_000, '20s'),
     )
@@ -76,7 +82,7 @@ function listed(cases: readonly ConformanceCase[], json: boolean): readonly stri
 
 async function run(
   cases: readonly ConformanceCase[],
-  { worker = '', timeout, parallel, json }: ConformanceOptions & GlobalOptions,
+  { worker = '', startTimeout, timeout, parallel, json }: ConformanceOptions & GlobalOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
   if (worker.trim() === '') throw new UsageError('--worker is missing: the command that starts the worker');
@@ -85,6 +91,7 @@ async function run(
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT.interrupted));
   const results = await runCases(cases, {
     command: worker,
+    startTimeoutMs: Math.min(startTimeout, MAX_TIMER_MS),
     timeoutMs: Math.min(timeout, MAX_TIMER_MS),
     parallel,
     onResult: (result) => {
