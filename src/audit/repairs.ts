@@ -188,8 +188,17 @@ export class Repairs {
       // Of a former generation the tombstone says nothing.
       if (tombstone?.generation !== generation) continue;
       const unsatisfied = (await this.authority.store.familyCounts([taskId]))[0]?.unsatisfied ?? 0;
-      const { status: outcome } = tombstone;
-      await upkeep.follow({ kind: 'waiter', taskId, upstreamId, generation, outcome, condition, unsatisfied });
+      const { status: outcome, lastEvent: eventNumber } = tombstone;
+      await upkeep.follow({
+        kind: 'waiter',
+        taskId,
+        upstreamId,
+        generation,
+        outcome,
+        eventNumber,
+        condition,
+        unsatisfied,
+      });
     }
     return true;
   }

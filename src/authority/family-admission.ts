@@ -97,6 +97,6 @@ export function joinFamily(batch: Batch, unit: RecordUnit, draft: Draft, family:
   }
   if (impossible !== null) {
     unit.forgetEdges();
-    dependencyImpossible(draft, impossible);
+    dependencyImpossible(draft, { taskId: impossible, causation: cause.causation });
   } else if (open > 0) holdForDependencies(draft, open, cause);
 }

@@ -5,6 +5,7 @@
  */
 import type { DependencyCondition } from '../kernel/admission/family-policy.js';
 import { dependencyImpossible, dependencySatisfied, satisfies } from '../kernel/dependencies.js';
+import { eventId } from '../kernel/event.js';
 import type { Refusal } from '../kernel/refusal.js';
 import type { TerminalStatus } from '../kernel/status.js';
 import type { Batch } from './batch.js';
@@ -19,6 +20,8 @@ export type Follow =
       readonly upstreamId: string;
       readonly generation: number;
       readonly outcome: TerminalStatus;
+      /** The number of the upstream's event that this is about. */
+      readonly eventNumber: number;
       readonly condition: DependencyCondition;
       /** How many tasks it waited for when the edge was read. */
       readonly unsatisfied: number;
@@ -62,13 +65,14 @@ export class FollowWork implements Work {
 
 function tellWaiter(batch: Batch, unit: RecordUnit, follow: Extract<Follow, { kind: 'waiter' }>): void {
   const { draft } = unit;
-  const { upstreamId, generation, outcome, condition, unsatisfied } = follow;
+  const { upstreamId, generation, outcome, eventNumber, condition, unsatisfied } = follow;
+  const upstream = { taskId: upstreamId, causation: eventId(upstreamId, eventNumber) };
   // Over, or nothing is open any more: its edges went with that.
   if (!draft.record.openDependencies) return;
   // An end that this very transaction commits counts only if it does.
   if (batch.unitOf(upstreamId) !== undefined) batch.read(unit, upstreamId);
-  if (!satisfies(outcome, condition)) return dependencyImpossible(draft, upstreamId);
+  if (!satisfies(outcome, condition)) return dependencyImpossible(draft, upstream);
   if (unit.closeEdge({ upstreamId, generation })) {
-    dependencySatisfied(draft, upstreamId, Math.max(unsatisfied - unit.closedEdges, 0));
+    dependencySatisfied(draft, upstream, Math.max(unsatisfied - unit.closedEdges, 0));
   }
 }

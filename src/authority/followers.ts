@@ -61,7 +61,7 @@ export async function childrenOf(
 /** Who waits for the end that this is; nobody waits for a cancel request. Throws StoreError. */
 export async function waitersOf(
   store: TaskStore,
-  { taskId, generation, outcome }: Propagation,
+  { taskId, generation, outcome, eventNumber }: Propagation,
   afterOrder: number,
   limit: number,
 ): Promise<readonly FollowRow[]> {
@@ -69,7 +69,7 @@ export async function waitersOf(
   const rows = await store.waitersOf(taskId, generation, afterOrder, limit);
   return rows.map((row) => {
     const { condition, unsatisfied, order } = row;
-    const follow = { upstreamId: taskId, generation, outcome, condition, unsatisfied } as const;
+    const follow = { upstreamId: taskId, generation, outcome, eventNumber, condition, unsatisfied } as const;
     return { follow: { kind: 'waiter', taskId: row.taskId, ...follow }, order };
   });
 }

@@ -92,29 +92,30 @@ export function endFailedAttempt(draft: Draft, attempt: FailedAttempt): void {
 export function endLostAttempt(draft: Draft, code: ReasonCodeName, causation: string | null = null): void {
   const { record } = draft;
   if (record.lease?.acceptedAt === null) {
-    handBack(draft, reason(code));
+    handBack(draft, reason(code), causation);
     return;
   }
-  if (endCancelled(draft)) return;
+  if (endCancelled(draft, causation)) return;
   if (record.attempt >= record.policy.retry.maxAttempts) {
     const cause = authorityCause('reaper', reason('run.failed.lease_attempts_exhausted'), causation);
     appendSettlement(draft, 'failed', { resultJson: null, ending: record.ending, ownerStopped: false }, cause);
     return;
   }
-  requeue(draft, { cause: 'lease_lost', attemptGivenBack: false, reason: reason(code), delayMs: 0 });
+  requeue(draft, { cause: 'lease_lost', attemptGivenBack: false, reason: reason(code), delayMs: 0, causation });
 }
 
 /** A claim that never was accepted goes back with its attempt; a claim that nobody can take ends as undeliverable. */
-export function handBack(draft: Draft, why: Reason): void {
+export function handBack(draft: Draft, why: Reason, causation: string | null = null): void {
   const { record } = draft;
-  if (endCancelled(draft)) return;
+  if (endCancelled(draft, causation)) return;
   const handBacks = record.handBacks + 1;
   if (handBacks >= MAX_HAND_BACKS) {
-    const cause = authorityCause('reaper', reason('run.failed.undeliverable'));
+    const cause = authorityCause('reaper', reason('run.failed.undeliverable'), causation);
     appendSettlement(draft, 'failed', { resultJson: null, ending: record.ending, ownerStopped: false }, cause);
     return;
   }
-  requeue(draft, { cause: 'hand_back', attemptGivenBack: true, reason: why, delayMs: handBackDelayMs(handBacks) });
+  const delayMs = handBackDelayMs(handBacks);
+  requeue(draft, { cause: 'hand_back', attemptGivenBack: true, reason: why, delayMs, causation });
 }
 
 /** A draining worker gives the task back of its own accord; the attempt does not count. */
@@ -130,6 +131,7 @@ export function release(draft: Draft, cause: Cause): void {
     reason: reason('run.requeued.released'),
     delayMs: 0,
     by: cause,
+    causation: cause.causation,
   });
 }
 
@@ -138,12 +140,13 @@ interface Requeue {
   readonly attemptGivenBack: boolean;
   readonly reason: Reason;
   readonly delayMs: number;
+  readonly causation: string | null;
   /** Who asked for it; the reaper when nobody did. */
   readonly by?: Cause;
 }
 
-function requeue(draft: Draft, { cause, attemptGivenBack, reason: why, delayMs, by: asker }: Requeue): void {
-  const by = asker === undefined ? authorityCause('reaper', why) : { ...asker, reason: why };
+function requeue(draft: Draft, { cause, attemptGivenBack, reason: why, delayMs, causation, by: asker }: Requeue): void {
+  const by = asker === undefined ? authorityCause('reaper', why, causation) : { ...asker, reason: why };
   draft.append(
     {
       type: 'reeve.task.retry_scheduled',
@@ -156,9 +159,9 @@ function requeue(draft: Draft, { cause, attemptGivenBack, reason: why, delayMs, 
 }
 
 /** Settles as cancelled when a request is pending: a lost owner is never replaced after it. */
-function endCancelled(draft: Draft): boolean {
+function endCancelled(draft: Draft, causation: string | null): boolean {
   if (draft.record.cancellation === null) return false;
   const data = { resultJson: null, ending: draft.record.ending, ownerStopped: false };
-  appendSettlement(draft, 'cancelled', data, authorityCause('reaper', reason('run.cancelled.owner_lost')));
+  appendSettlement(draft, 'cancelled', data, authorityCause('reaper', reason('run.cancelled.owner_lost'), causation));
   return true;
 }

@@ -101,18 +101,18 @@ function judgeLive(draft: Draft, intent: Intent): Verdict {
       return judgeRelease(draft, intent);
     case 'hand_back':
       if (!holds(draft.record, intent.lease)) return UNCHANGED;
-      return judgeHandBack(draft, intent.why);
+      return judgeHandBack(draft, intent);
   }
 }
 
 /** The holder's lease is the one named. A claim that was accepted was delivered, whatever its stream said. */
-function judgeHandBack(draft: Draft, why: HandBackIntent['why']): Verdict {
+function judgeHandBack(draft: Draft, { why, cause }: HandBackIntent): Verdict {
   if (why === 'forgotten') {
-    endLostAttempt(draft, 'run.requeued.claim_forgotten');
+    endLostAttempt(draft, 'run.requeued.claim_forgotten', cause.causation);
     return APPLIED;
   }
   if (draft.record.lease?.acceptedAt !== null) return UNCHANGED;
-  handBack(draft, reason('run.requeued.claim_undelivered'));
+  handBack(draft, reason('run.requeued.claim_undelivered'), cause.causation);
   return APPLIED;
 }
 

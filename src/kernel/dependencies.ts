@@ -22,11 +22,18 @@ export function holdForDependencies(draft: Draft, unsatisfied: number, cause: Ca
   );
 }
 
+/** A task that it waited for, and what told of its end. */
+export interface EndedUpstream {
+  readonly taskId: string;
+  /** The id of the event that ended it, or what its waiter's admission was caused by if it had ended before that. */
+  readonly causation: string | null;
+}
+
 /** A task that it waited for has ended as it had to, and `open` others are left. */
-export function dependencySatisfied(draft: Draft, upstreamId: string, open: number): void {
+export function dependencySatisfied(draft: Draft, upstream: EndedUpstream, open: number): void {
   const { record } = draft;
   if (open > 0 || !record.openDependencies) return;
-  const cause = dependencyCause(upstreamId, 'run.queued.dependencies_met');
+  const cause = dependencyCause(upstream, 'run.queued.dependencies_met');
   const waits = record.status === 'waiting_dependency';
   draft.append(
     { type: 'reeve.task.dependencies_met', data: {} },
@@ -35,17 +42,17 @@ export function dependencySatisfied(draft: Draft, upstreamId: string, open: numb
 }
 
 /** A task that it waited for, or was to wait for, can no longer end as it had to: `on_unsatisfied` decides. */
-export function dependencyImpossible(draft: Draft, upstreamId: string): void {
+export function dependencyImpossible(draft: Draft, upstream: EndedUpstream): void {
   const { record } = draft;
   if (isTerminal(record.status)) return;
-  const cause = (code: ReasonCodeName): Cause => dependencyCause(upstreamId, code);
+  const cause = (code: ReasonCodeName): Cause => dependencyCause(upstream, code);
   const data = { resultJson: null, ending: null, ownerStopped: record.ownerStopped };
   switch (fate(record.policy.onUnsatisfied, record.status === 'suspended')) {
     case 'skip':
       draft.append({ type: 'reeve.task.skipped', data }, { cause: cause('run.skipped.dependency'), to: 'skipped' });
       return;
     case 'fail': {
-      const message = `dependency ${upstreamId} ended otherwise than it had to`;
+      const message = `dependency ${upstream.taskId} ended otherwise than it had to`;
       const error = { code: 'dependency_unsatisfied', message, retryable: false, detailsJson: null };
       const ending = { ...NO_ENDING, error };
       appendSettlement(draft, 'failed', { ...data, ending }, cause('run.failed.dependency'));
@@ -68,6 +75,6 @@ function fate(policy: OnUnsatisfied, suspended: boolean): OnUnsatisfied {
 
 const NO_ENDING = { exitCode: null, errorDetail: null, invocationId: null, resultRef: null, evidenceRefs: [] };
 
-function dependencyCause(upstreamId: string, code: ReasonCodeName): Cause {
-  return { ...authorityCause('dependency', reason(code)), actor: { type: 'dependency', id: upstreamId } };
+function dependencyCause({ taskId, causation }: EndedUpstream, code: ReasonCodeName): Cause {
+  return { ...authorityCause('dependency', reason(code), causation), actor: { type: 'dependency', id: taskId } };
 }

@@ -24,7 +24,7 @@ export const REASON_CODES = {
   'run.timed_out.deadline': { summary: 'the total time-out passed' },
   'run.timed_out.start_by': { summary: 'it had not started in time' },
   'run.timed_out.worker': { summary: 'the worker reported a time-out' },
-  'run.timed_out.operator': { summary: 'timed out by an operator', caller: true },
+  'run.timed_out.external': { summary: 'a time-out was reported by its owner', caller: true },
   'run.cancelled.requested': { summary: 'cancelled before it ran', caller: true },
   'run.cancelled.operator': { summary: 'cancelled by an operator', caller: true },
   'run.cancelled.user': { summary: 'cancelled by the user', caller: true },

@@ -6,7 +6,7 @@ import { appendSettlement, endFailedAttempt, withReason } from './attempt-end.js
 import type { Cause } from './cause.js';
 import type { Draft } from './draft.js';
 import { childrenActive } from './family.js';
-import { isDeclaredEdge } from './edges.js';
+import { isDeclaredEdge, mayTake } from './edges.js';
 import { eventId } from './event.js';
 import type { AuthoritativeEvent, SettleIntent } from './intent.js';
 import type { Cancellation, Ending, TaskRecord } from './record.js';
@@ -127,16 +127,13 @@ export function judgeSettle(draft: Draft, intent: SettleIntent): Verdict {
       }),
     );
   }
-  const failed = intent.outcome === 'failed';
+  // What nobody runs is timed out by its deadlines alone.
+  if (!mayTake(record.status, intent.outcome, 'settle')) return refused(invalidTransition(record, intent.outcome));
   appendSettlement(
     draft,
     intent.outcome,
-    {
-      resultJson: null,
-      ending: intent.ending ?? (failed ? NO_ENDING : timeoutEnding(record)),
-      ownerStopped: record.ownerStopped,
-    },
-    withReason(intent.cause, reason(failed ? 'run.failed.operator' : 'run.timed_out.operator')),
+    { resultJson: null, ending: intent.ending ?? NO_ENDING, ownerStopped: record.ownerStopped },
+    withReason(intent.cause, reason('run.failed.operator')),
   );
   return APPLIED;
 }

@@ -39,9 +39,13 @@ export function timersOf(record: TaskRecord): readonly Timer[] {
     return timers;
   }
   add('cancel_grace', record.cancellation?.graceEndsAt ?? null);
+  if (lease.acceptedAt === null) {
+    // Nobody has begun: a claim that is not accepted in time is handed back, and its attempt does not count.
+    add('accept', lease.acceptBy, true);
+    return timers;
+  }
   add('attempt_time_out', after(lease.claimedAt, policy.attemptTimeoutMs));
-  if (lease.acceptedAt === null) add('accept', lease.acceptBy, true);
-  else add('no_progress', after(lease.lastWordAt, policy.progressTimeoutMs), true);
+  add('no_progress', after(lease.lastWordAt, policy.progressTimeoutMs), true);
   return timers;
 }
 

@@ -10,6 +10,7 @@ import { causeOf, subscription } from '../support/submissions.js';
 import { openWorker } from '../support/test-worker.js';
 import { until } from '../support/turns.js';
 import { World } from '../support/world.js';
+import { settle, tick } from './edges/situations.js';
 
 function under(parent: TaskRecord, attached = true): ParentLink {
   return { taskId: parent.admission.taskId, generationId: parent.generationId, attached };
@@ -163,15 +164,16 @@ describe('a cancel request of the parent', () => {
 describe('the end of the parent', () => {
   it.each(['failed', 'timed_out'] as const)('%s is the end of its attached children', async (outcome) => {
     const world = await World.open({ dispatcher: null, propagation: 'stopped' });
-    const parent = await world.admit('parent');
+    const parent = await world.admit('parent', { policy: { timeoutMs: 60_000 } });
     const child = await world.admit('child', childOf(parent));
     const detached = await world.admit('detached', { policy: { parent: under(parent, false) } });
     const waiting = await world.admit('waiting', {
       policy: { parent: under(parent), dependsOn: [{ taskId: idOf(detached), condition: 'terminal' }] },
     });
     const ended = await world.admit('ended', childOf(parent));
-    await world.apply({ taskId: idOf(ended), intent: settleAs('failed') });
-    await world.apply({ taskId: idOf(parent), intent: settleAs(outcome) });
+    await world.apply({ taskId: idOf(ended), intent: settle('failed') });
+    if (outcome === 'timed_out') world.clock.step(60_000);
+    await world.apply({ taskId: idOf(parent), intent: outcome === 'failed' ? settle('failed') : tick });
     for (const record of [child, waiting]) {
       expect(await world.stored(idOf(record))).toMatchObject({
         status: outcome,
@@ -290,16 +292,3 @@ describe('propagation beyond the bound', () => {
     expect(kills).toBeGreaterThan(0);
   });
 });
-
-function settleAs(outcome: 'failed' | 'timed_out') {
-  return {
-    kind: 'settle',
-    outcome,
-    resultJson: null,
-    ending: null,
-    lease: null,
-    authoritativeEvent: null,
-    chance: 0,
-    cause: causeOf('operator'),
-  } as const;
-}

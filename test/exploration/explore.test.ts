@@ -9,6 +9,7 @@ import type { StoreGuard } from './model-store.js';
 import {
   circling,
   clock,
+  deadlines,
   dependencies,
   family,
   lineage,
@@ -30,6 +31,8 @@ const WORLDS: Readonly<Record<string, Exploration>> = {
   'operators, COOPERATIVE': operators('COOPERATIVE', SIZE),
   'operators, FENCED': operators('FENCED', SIZE),
   'the clock': clock('COOPERATIVE', SIZE),
+  'a deadline that finds it anywhere, COOPERATIVE': deadlines('COOPERATIVE', SIZE),
+  'a deadline that finds it anywhere, FENCED': deadlines('FENCED', SIZE),
   'a claim that circles': circling(),
   sessions: sessions(SIZE),
   messages: messages('COOPERATIVE', SIZE),

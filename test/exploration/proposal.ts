@@ -150,13 +150,13 @@ export function followersOf(view: ModelStore, row: Propagation): readonly Follow
     const [parentId, taskId = ''] = key.split(' ');
     if (live && parentId === row.taskId) follows.push({ kind: 'child', taskId });
   }
-  const { outcome, generation, taskId: upstreamId } = row;
+  const { outcome, generation, eventNumber, taskId: upstreamId } = row;
   if (outcome === 'cancel_requested') return follows;
   for (const [key, condition] of view.family.edges) {
     const [upstream, of, taskId = ''] = key.split(' ');
     if (upstream !== upstreamId || of !== String(generation)) continue;
     const unsatisfied = view.family.unsatisfied.get(taskId) ?? 0;
-    follows.push({ kind: 'waiter', taskId, upstreamId, generation, outcome, condition, unsatisfied });
+    follows.push({ kind: 'waiter', taskId, upstreamId, generation, outcome, eventNumber, condition, unsatisfied });
   }
   return follows;
 }

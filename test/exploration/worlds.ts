@@ -79,6 +79,19 @@ export function clock(cancellationPolicy: Policy, { large }: WorldSize): Explora
   return { cast: world, admitted: ['T'], clockSteps: 1, races: true, maxStates: WITHOUT_END };
 }
 
+/** A total time-out that passes wherever it finds the task: waiting for another, running, between attempts, held. */
+export function deadlines(cancellationPolicy: Policy, { large }: WorldSize): Exploration {
+  const dependsOn = [{ taskId: 'U', condition: 'terminal' as const }];
+  const may: readonly Ability[] = ['claim', 'fail', 'cancel', 'hold', 'resume', 'renew', 'time'];
+  const policy = { dependsOn, timeoutMs: 100 * DAY, cancellationPolicy };
+  const world = cast(
+    { telling: 'transaction', sessions: ['A'] },
+    role('U', { may: ['end from outside'], claims: 0 }),
+    role('W', { may: large ? [...may, 'work'] : may, policy, generations: 2, claims: 2 }),
+  );
+  return { cast: world, admitted: ['U'], races: true, maxStates: WITHOUT_END };
+}
+
 /** A claim that nobody takes circles, and ends. */
 export function circling(): Exploration {
   const T = role('T', { may: ['claim', 'give back', 'work', 'time', 'cancel'], claims: null });

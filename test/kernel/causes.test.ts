@@ -1,9 +1,12 @@
-// Who may say what of a cause (lifecycle.md section 4): actor types and reason codes.
+// Who may say what of a cause (lifecycle.md section 4): actor types and reason codes; and
+// that a fact names what brought it about.
 
 import { describe, expect, it } from 'vitest';
 import { authorityCause, mayClaimActor, type ActorType } from '../../src/kernel/cause.js';
+import type { Intent } from '../../src/kernel/intent.js';
 import { REASON_CODES, mayStateReason, reason, type ReasonCodeName } from '../../src/kernel/reason-codes.js';
 import { malformed, refuse } from '../../src/kernel/refusal.js';
+import { OWNER, TaskWorld, cause } from './task-world.js';
 
 const CODES = Object.keys(REASON_CODES) as ReasonCodeName[];
 
@@ -37,7 +40,7 @@ describe('reason codes', () => {
       'run.completed.external',
       'run.failed.operator',
       'run.failed.validation',
-      'run.timed_out.operator',
+      'run.timed_out.external',
       'run.cancelled.requested',
       'run.cancelled.operator',
       'run.cancelled.user',
@@ -104,5 +107,32 @@ describe('refusals', () => {
       message: 'cause.reason: is needed',
       metadata: { field: 'cause.reason', limit: '1' },
     });
+  });
+});
+
+describe('a lease that ends without its holder', () => {
+  const asked = { ...cause('reaper'), causation: 'the loss of the session' };
+  const lost: Intent = { kind: 'session_lost', sessionId: OWNER, cause: asked };
+  const lease = { epoch: 1, sessionId: OWNER };
+  const handBack = (why: 'undelivered' | 'forgotten'): Intent => ({ kind: 'hand_back', lease, why, cause: asked });
+  const started = (): TaskWorld => TaskWorld.admit().claim().say('accepted', 'started');
+  const last = (): TaskWorld =>
+    TaskWorld.admit({ retry: { maxAttempts: 1 } })
+      .claim()
+      .say('accepted');
+
+  it.each<[string, TaskWorld, Intent]>([
+    ['requeued, its session gone', started(), lost],
+    ['failed, its attempts used up', last(), lost],
+    ['cancelled, as was asked', started().requestCancel(), lost],
+    ['requeued, never accepted', TaskWorld.admit().claim(), lost],
+    ['handed back undelivered', TaskWorld.admit().claim(), handBack('undelivered')],
+    ['handed back forgotten', started(), handBack('forgotten')],
+  ])('every fact names what brought it about: %s', (_, world, intent) => {
+    const before = world.draft.events.length;
+    world.apply(intent);
+    const facts = world.draft.events.slice(before);
+    expect(facts.length).toBeGreaterThan(0);
+    expect(facts.map(({ cause: { causation } }) => causation)).toEqual(facts.map(() => asked.causation));
   });
 });

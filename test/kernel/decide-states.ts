@@ -83,7 +83,10 @@ const BUILDERS = {
   suspended_by_operator: () => started().apply({ kind: 'suspend', lease: null, cause: OPERATOR }).record,
   completed: () => started().say('completed').record,
   failed: () => queued().apply(settle('failed')).record,
-  timed_out: () => queued().apply(settle('timed_out')).record,
+  timed_out: () =>
+    queued()
+      .at(T0 + SPANS.timeoutMs)
+      .tick().record,
   cancelled: () => queued().requestCancel().record,
   skipped: () => queued().apply({ kind: 'skip', cause: cause('operator', reason('run.skipped.operator')) }).record,
 } satisfies Record<string, () => TaskRecord>;

@@ -51,7 +51,7 @@ export const ATTEMPTS = {
     tick_total_deadline: 'timed_out run.timed_out.deadline < timed_out',
     tick_start_by: 'unchanged',
     tick_cancel_grace: 'unchanged',
-    tick_attempt_time_out: 'retry_wait run.retry.attempt_timed_out < retry_scheduled',
+    tick_attempt_time_out: 'unchanged',
     tick_no_progress: 'unchanged',
     tick_no_progress_quiet: 'unchanged',
     tick_accept: 'queued run.requeued.claim_undelivered < retry_scheduled requeued',

@@ -26,6 +26,7 @@ const SKIP: Intent = {
   cause: cause('operator', { code: 'run.skipped.operator', summary: '', evidenceRefs: [] }),
 };
 const HELD = { epoch: 1, sessionId: OWNER };
+const UPSTREAM = { taskId: 'upstream', causation: 'upstream~e4' };
 
 /** The steps that take a task from its admission to a status. */
 const WAYS: Readonly<Record<TaskStatus, readonly Intent[]>> = {
@@ -36,7 +37,7 @@ const WAYS: Readonly<Record<TaskStatus, readonly Intent[]>> = {
   suspended: [SUSPEND],
   completed: [claim(), settle('completed', { lease: HELD })],
   failed: [settle('failed')],
-  timed_out: [settle('timed_out', { ending: failure() })],
+  timed_out: [claim(), settle('timed_out', { lease: HELD, ending: failure() })],
   cancelled: [CANCEL],
   skipped: [SKIP],
 };
@@ -176,19 +177,19 @@ describe('a dependency', () => {
 
   it('counts until the last: then its waiter is queued, from now or from when it may start', () => {
     const draft = draftIn('waiting_dependency');
-    dependencySatisfied(draft, 'upstream', 1);
+    dependencySatisfied(draft, UPSTREAM, 1);
     expect(draft.record.status).toBe('waiting_dependency');
-    dependencySatisfied(draft, 'upstream', 0);
+    dependencySatisfied(draft, UPSTREAM, 0);
     expect(draft.record).toMatchObject({ status: 'queued', openDependencies: false, queuedAt: T0, revision: 3 });
-    dependencySatisfied(draft, 'upstream', 0);
+    dependencySatisfied(draft, UPSTREAM, 0);
     expect(draft.record.revision).toBe(3);
     const delayed = Draft.admit(admission(), 'g1', T0 + 500, PRODUCER);
     holdForDependencies(delayed, 1, PRODUCER);
     const later = Draft.of(delayed.record, T0 + 100);
-    dependencySatisfied(later, 'upstream', 0);
+    dependencySatisfied(later, UPSTREAM, 0);
     expect(later.record).toMatchObject({ queuedAt: T0 + 500, notBeforeAt: T0 + 500 });
     const late = Draft.of(delayed.record, T0 + 600);
-    dependencySatisfied(late, 'upstream', 0);
+    dependencySatisfied(late, UPSTREAM, 0);
     expect(late.record).toMatchObject({ queuedAt: T0 + 600, notBeforeAt: null });
     assertFolds(draft);
   });
@@ -206,11 +207,11 @@ describe('a dependency', () => {
   ];
   it.each(fates)('that is impossible, with %s: from %s to %s', (policy, from, to, code) => {
     const draft = draftIn(from, policy);
-    dependencyImpossible(draft, 'upstream');
+    dependencyImpossible(draft, UPSTREAM);
     expect(draft.record).toMatchObject({ status: to, openDependencies: false, ownerStopped: true, reason: { code } });
     expect(draft.events.at(-1)?.cause.actor).toEqual({ type: 'dependency', id: 'upstream' });
     const ended = draft.record;
-    dependencyImpossible(draft, 'another');
+    dependencyImpossible(draft, { ...UPSTREAM, taskId: 'another' });
     expect(draft.record).toBe(ended);
     assertFolds(draft);
   });
@@ -228,7 +229,7 @@ describe('a dependency', () => {
     judge(draft, resume);
     expect(draft.record.status).toBe('waiting_dependency');
     judge(draft, SUSPEND);
-    dependencySatisfied(draft, 'upstream', 0);
+    dependencySatisfied(draft, UPSTREAM, 0);
     expect(draft.record).toMatchObject({ status: 'suspended', openDependencies: false });
     judge(draft, resume);
     expect(draft.record.status).toBe('queued');

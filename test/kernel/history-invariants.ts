@@ -114,8 +114,7 @@ export class Invariants {
       unaccepted && did.kind === 'intent' && ['hand_back', 'session_lost', 'tick'].includes(did.intent.kind);
     if (event.type === 'reeve.task.suspended' && byHolder) this.attempts -= 1;
     if (event.type !== 'reeve.task.retry_scheduled') return;
-    const timedOut = event.data.cause === 'time_out';
-    if (released || (handedBack && !timedOut)) this.attempts -= 1;
+    if (released || handedBack) this.attempts -= 1;
     else assert.ok(before.attempt < before.policy.retry.maxAttempts, 'the last attempt is not retried');
     assert.ok(mayTake('running', 'retry_wait', retryEdge(event.data.cause)));
   }
@@ -221,9 +220,11 @@ function earliestTimer(record: TaskRecord): number | null {
   add(record.generationStartedAt, policy.timeoutMs);
   if (status === 'running') {
     add(record.cancellation?.graceEndsAt, 0);
-    add(lease?.claimedAt, policy.attemptTimeoutMs);
     if (lease?.acceptedAt === null) add(lease.acceptBy, 0);
-    else add(lease?.lastWordAt, policy.progressTimeoutMs);
+    else {
+      add(lease?.claimedAt, policy.attemptTimeoutMs);
+      add(lease?.lastWordAt, policy.progressTimeoutMs);
+    }
   } else {
     if (record.startedAt === null) add(record.generationStartedAt, policy.startByMs);
     add(record.retryAt, 0);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { judge } from '../../src/kernel/decide.js';
 import type { ResumeIntent } from '../../src/kernel/intent.js';
 import { reason } from '../../src/kernel/reason-codes.js';
+import { NO_GUARDS } from '../../src/kernel/intent.js';
 import { OPERATOR, SAYINGS, STRANGER, T0, TaskWorld, WORKER, cause, settle } from './task-world.js';
 
 const HOLD = { kind: 'suspend', lease: null, cause: OPERATOR } as const;
@@ -217,14 +218,19 @@ describe('releasing', () => {
 });
 
 describe('a settlement from outside', () => {
-  it.each([
-    ['failed', 'run.failed.operator', null],
-    ['timed_out', 'run.timed_out.operator', 'task_timeout'],
-  ] as const)('%s ends what does not run', (outcome, code, error) => {
+  it('fails what does not run', () => {
     const world = TaskWorld.admit()
       .at(T0 + 5)
-      .apply(settle(outcome, { ending: null }));
-    expect(world.record).toMatchObject({ status: outcome, reason: { code }, finishedAt: T0 + 5, ownerStopped: true });
-    expect(world.record.ending?.error?.code ?? null).toBe(error);
+      .apply(settle('failed', { ending: null }));
+    const code = 'run.failed.operator';
+    expect(world.record).toMatchObject({ status: 'failed', reason: { code }, finishedAt: T0 + 5, ownerStopped: true });
+    expect(world.record.ending?.error).toBeNull();
+  });
+
+  it('times nothing out: what does not run has its deadlines for that', () => {
+    const world = TaskWorld.admit();
+    expect(judge(world.draft, settle('timed_out'), NO_GUARDS)).toMatchObject({
+      refusal: { reason: 'INVALID_TRANSITION', metadata: { from_status: 'queued', to_status: 'timed_out' } },
+    });
   });
 });

@@ -38,15 +38,24 @@ describe('the timers of a record', () => {
     expect(kinds(world)).toEqual(QUEUED);
   });
 
-  it('a claim not yet accepted: attempt and accept; start-by rests', () => {
+  it('a claim not yet accepted: accept alone beside the total; start-by rests, and no attempt has begun', () => {
     const world = TaskWorld.admit(ALL_SPANS)
       .at(T0 + 1_000)
       .claim();
     expect(kinds(world)).toEqual([
       ['total_deadline', 1_000_000],
-      ['attempt_time_out', 201_000],
       ['accept', 6_000],
     ]);
+  });
+
+  it('a claim that nobody accepted is handed back, however short an attempt may be, and spends none', () => {
+    const world = TaskWorld.admit({ attemptTimeoutMs: 1_000, retry: { maxAttempts: 1 } }).claim();
+    expect(nextDueAt(world.record)).toBe(T0 + 5_000);
+    world.at(T0 + 5_000).tick();
+    expect(world.record).toMatchObject({ status: 'queued', attempt: 0, handBacks: 1, epoch: 1 });
+    world.claim().say('accepted');
+    world.at(T0 + 6_000).tick();
+    expect(world.record).toMatchObject({ status: 'failed', attempt: 1 });
   });
 
   it('accepted: no-progress from the latest word, of whatever kind', () => {

@@ -19,10 +19,19 @@ import {
   WORKER,
   admission,
   cause,
+  claim,
   failure,
   policy,
   settle,
 } from './task-world.js';
+
+const UPSTREAM = { taskId: 'upstream', causation: 'upstream~e4' };
+
+/** By the holder of the first claim, and for good. */
+function heldSettle(outcome: 'failed' | 'timed_out'): Intent {
+  const lease = { epoch: 1, sessionId: OWNER };
+  return settle(outcome, { lease, ending: outcome === 'failed' ? failure('broken', false) : null, cause: WORKER });
+}
 
 const REAPER = { actor: { type: 'reaper', id: 'reeve' }, principal: 'reeve', source: 'authority' };
 const started = (input = {}): TaskWorld => TaskWorld.admit(input).claim().say('accepted', 'started');
@@ -179,10 +188,10 @@ describe('what anybody says', () => {
 
   it('the projection names the state of every end', () => {
     const ends: readonly (readonly [Intent, string])[] = [
-      [settle('failed'), 'failed'],
-      [settle('timed_out'), 'timed_out'],
+      [heldSettle('failed'), 'failed'],
+      [heldSettle('timed_out'), 'timed_out'],
     ];
-    for (const [intent, aep] of ends) expect(lastOf(TaskWorld.admit().apply(intent))?.aep).toBe(aep);
+    for (const [intent, aep] of ends) expect(lastOf(TaskWorld.admit().claim().apply(intent))?.aep).toBe(aep);
   });
 
   it('what is no part of the projection says so, whatever it is', () => {
@@ -197,7 +206,7 @@ describe('what anybody says', () => {
     const world = TaskWorld.admit({ notBeforeAtMs: T0 + 500 });
     noteFollower(world.draft, 'child', OPERATOR);
     holdForDependencies(world.draft, 1, PRODUCER);
-    dependencySatisfied(world.draft, 'upstream', 0);
+    dependencySatisfied(world.draft, UPSTREAM, 0);
     const values = policy({ priority: 1, notBeforeAtMs: T0 + 500 });
     world.apply({ kind: 'update_policy', fields: ['priority'], values, cause: OPERATOR });
     const history = [...world.draft.events, ...world.at(T0 + 500).tick().draft.events];
@@ -278,11 +287,11 @@ describe('the end of a parent', () => {
     ['failed', 'parent_failed', 'parent parent failed', false],
     ['timed_out', 'task_timeout', 'parent parent timed out', true],
   ] as const)('as %s is the error of its child, and no request', (outcome, code, message, retryable) => {
-    const child = childOf(parentThat(settle(outcome)));
+    const child = childOf(parentThat(claim(), heldSettle(outcome)));
     expect(child.eventTypes).toEqual(['task.submitted', `task.${outcome}`]);
     expect(lastOf(child)).toMatchObject({
       data: { resultJson: null, ending: { ...NO_ENDING, error: { code, message, retryable, detailsJson: null } } },
-      cause: { actor: { type: 'parent', id: 'parent' }, causation: 'parent~e2', source: 'authority' },
+      cause: { actor: { type: 'parent', id: 'parent' }, causation: 'parent~e3', source: 'authority' },
     });
   });
 
@@ -322,7 +331,10 @@ describe('the end of a parent', () => {
 });
 
 describe('a dependency', () => {
-  const DEPENDENCY = { actor: { type: 'dependency', id: 'upstream' }, principal: 'reeve', source: 'authority' };
+  const DEPENDENCY = {
+    ...{ actor: { type: 'dependency', id: 'upstream' }, principal: 'reeve', source: 'authority' },
+    causation: UPSTREAM.causation,
+  };
 
   function waiting(onUnsatisfied: 'fail' | 'cancel' | 'skip', input = {}): TaskWorld {
     const world = TaskWorld.admit({ onUnsatisfied, ...input });
@@ -337,26 +349,26 @@ describe('a dependency', () => {
 
   it('that is met lets go, also what is held, which stays where it is', () => {
     const world = waiting('skip');
-    dependencySatisfied(world.draft, 'upstream', 0);
+    dependencySatisfied(world.draft, UPSTREAM, 0);
     const reason = { code: 'run.queued.dependencies_met' };
     expect(lastOf(world)).toMatchObject({ to: 'queued', cause: { ...DEPENDENCY, reason } });
     const held = waiting('skip').apply({ kind: 'suspend', lease: null, cause: OPERATOR });
     const { queuedAt, reason: why } = held.record;
     held.at(T0 + 10);
-    dependencySatisfied(held.draft, 'upstream', 0);
+    dependencySatisfied(held.draft, UPSTREAM, 0);
     expect(lastOf(held)).toMatchObject({ to: null, cause: { ...DEPENDENCY, reason: null } });
     expect(held.record).toMatchObject({ status: 'suspended', openDependencies: false, queuedAt, reason: why });
   });
 
   it('that is met at the very moment of a delayed start leaves no delay', () => {
     const world = waiting('skip', { notBeforeAtMs: T0 + 500 }).at(T0 + 500);
-    dependencySatisfied(world.draft, 'upstream', 0);
+    dependencySatisfied(world.draft, UPSTREAM, 0);
     expect(world.record).toMatchObject({ notBeforeAt: null, queuedAt: T0 + 500 });
   });
 
   it('that never will be fails with an error of its own', () => {
     const world = waiting('fail');
-    dependencyImpossible(world.draft, 'upstream');
+    dependencyImpossible(world.draft, UPSTREAM);
     const message = 'dependency upstream ended otherwise than it had to';
     const error = { code: 'dependency_unsatisfied', message, retryable: false, detailsJson: null };
     expect(lastOf(world)?.data).toEqual({ resultJson: null, ending: { ...NO_ENDING, error }, ownerStopped: true });
@@ -364,7 +376,7 @@ describe('a dependency', () => {
 
   it('or cancels, with a request without a grace', () => {
     const world = waiting('cancel');
-    dependencyImpossible(world.draft, 'upstream');
+    dependencyImpossible(world.draft, UPSTREAM);
     expect(world.draft.events.slice(-2)).toMatchObject([
       { type: 'task.cancel.requested', data: { graceEndsAt: null }, cause: DEPENDENCY },
       { type: 'task.cancelled', cause: DEPENDENCY },

@@ -73,10 +73,24 @@ describe('intents', () => {
     const lease = { epoch: failing.claim.epoch, leaseToken: failing.claim.leaseToken };
     const failed = await transition(failing.task.taskId, fail, { lease });
     expect(failed.task).toMatchObject({ status: TaskStatus.FAILED, error: { code: 'broken', retryable: true } });
-    const { taskId } = await submitted(fixture.client);
-    const timedOut = await transition(taskId, { case: 'settleTimeout', value: {} });
-    expect(timedOut.task).toMatchObject({ status: TaskStatus.TIMED_OUT, error: { code: 'task_timeout' } });
     failing.worker.stop();
+    const late = await running(fixture.client);
+    const held = { epoch: late.claim.epoch, leaseToken: late.claim.leaseToken };
+    const timedOut = await transition(late.task.taskId, { case: 'settleTimeout', value: {} }, { lease: held });
+    expect(timedOut.task).toMatchObject({ status: TaskStatus.TIMED_OUT, error: { code: 'task_timeout' } });
+    late.worker.stop();
+    const asked = await running(fixture.client);
+    const of = { epoch: asked.claim.epoch, leaseToken: asked.claim.leaseToken };
+    const cancelled = await transition(asked.task.taskId, { case: 'settleCancellation', value: {} }, { lease: of });
+    expect(cancelled.task).toMatchObject({ status: TaskStatus.CANCELLED });
+    asked.worker.stop();
+  });
+
+  it('leave the time-out of what nobody runs to its deadlines', async () => {
+    const { taskId } = await submitted(fixture.client);
+    const timeOut = await refusal(transition(taskId, { case: 'settleTimeout', value: {} }));
+    expect(timeOut).toMatchObject({ code: grpcStatus.FAILED_PRECONDITION, reason: 'INVALID_TRANSITION' });
+    expect((await transition(taskId, fail)).task).toMatchObject({ status: TaskStatus.FAILED });
   });
 
   it('retry after the wait that the failure asks for', async () => {

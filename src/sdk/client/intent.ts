@@ -79,6 +79,6 @@ export const TEXT_REASONS: Readonly<Record<Intent['type'], string>> = {
   settle_cancellation: 'run.cancelled.operator',
   settle_completion: 'run.completed.external',
   settle_failure: 'run.failed.operator',
-  settle_timeout: 'run.timed_out.operator',
+  settle_timeout: 'run.timed_out.external',
   skip: 'run.skipped.operator',
 };

@@ -95,7 +95,7 @@ export interface Applied {
   /** Committed, now or (`replayed`) before. */
   readonly applied: boolean;
   /** The guard that did not hold; undefined for none. */
-  readonly conflict: 'from_status' | 'revision' | 'lease' | 'race' | 'unknown' | undefined;
+  readonly conflict: 'from_status' | 'revision' | 'lease' | 'unknown' | undefined;
   readonly replayed: boolean;
   readonly task: Task | undefined;
   readonly transitionId: string;

@@ -25,21 +25,23 @@ export interface EdgeCase {
   readonly from: TaskStatus | null;
   readonly to: TaskStatus;
   readonly by: EdgeIntent;
+  /** What brings it about, where several things do that the table has one name for. */
+  readonly when?: string;
   /** Where it is taken from. Absent for admissions. */
   readonly arrive: (world: World, name: string) => Promise<Situation>;
-  /** What takes it: an intent on the task, or on the one that it waits for. */
-  readonly take: (situation: Situation) => { readonly on?: 'upstream'; readonly intent: Intent };
+  /** What takes it: an intent on the task, or on the one, named by its id, that it waits for or lives under. */
+  readonly take: (situation: Situation) => { readonly on?: string; readonly intent: Intent };
 }
 
-type Arrive = EdgeCase['arrive'];
+export type Arrive = EdgeCase['arrive'];
 type Take = (situation: Situation) => Intent;
 
 const queued: Arrive = (world, name) => Situation.admit(world, name);
 const waiting: Arrive = (world, name) => Situation.waiting(world, name);
-const running: Arrive = async (world, name) => (await Situation.admit(world, name)).started();
+export const running: Arrive = async (world, name) => (await Situation.admit(world, name)).started();
 const last: Arrive = async (world, name) =>
   (await Situation.admit(world, name, { retry: { maxAttempts: 1 } })).started();
-const unaccepted: Arrive = async (world, name) => (await Situation.admit(world, name)).running();
+export const unaccepted: Arrive = async (world, name) => (await Situation.admit(world, name)).running();
 const asked: Arrive = async (world, name) => (await running(world, name)).applied(cancel);
 const fenced: Arrive = async (world, name) => {
   const situation = await Situation.admit(world, name, { cancellationPolicy: 'FENCED' });
@@ -71,10 +73,10 @@ const completed: Arrive = async (world, name) => {
   return situation.applied(asHolder(situation).settles('completed'));
 };
 
-const later =
-  (ms: number, arrive: Arrive): Arrive =>
+export const later =
+  (ms: number, arrive: Arrive, ...then: readonly Intent[]): Arrive =>
   async (world, name) =>
-    (await arrive(world, name)).pass(ms);
+    (await arrive(world, name)).pass(ms).applied(...then);
 const always =
   (intent: Intent): Take =>
   () =>
@@ -93,7 +95,6 @@ function endsOf(from: TaskStatus, arrive: Arrive): readonly EdgeCase[] {
   return [
     edge(from, 'cancelled', 'cancel', arrive, always(cancel)),
     edge(from, 'timed_out', 'deadline', later(TOTAL_MS, arrive), always(tick)),
-    edge(from, 'timed_out', 'settle', arrive, always(settle('timed_out'))),
     edge(from, 'failed', 'settle', arrive, always(settle('failed'))),
   ];
 }
@@ -109,7 +110,7 @@ export const EDGE_CASES: readonly EdgeCase[] = [
     ...edge('waiting_dependency', 'queued', 'dependencies_met', upstreamRuns(waiting), always(cancel)),
     take: ({ world, taskId }) => {
       const upstream = new Situation(world, upstreamOf(taskId));
-      return { on: 'upstream', intent: asHolder(upstream).settles('completed') };
+      return { on: upstream.taskId, intent: asHolder(upstream).settles('completed') };
     },
   },
   edge('waiting_dependency', 'skipped', 'skip', waiting, always(skip)),
@@ -232,7 +233,7 @@ export const EDGE_CASES: readonly EdgeCase[] = [
   ...endsOf('suspended', suspended),
   edge('completed', 'queued', 'new_generation', completed, NEXT),
   edge('failed', 'queued', 'new_generation', ended(settle('failed')), NEXT),
-  edge('timed_out', 'queued', 'new_generation', ended(settle('timed_out')), NEXT),
+  edge('timed_out', 'queued', 'new_generation', later(TOTAL_MS, queued, tick), NEXT),
   edge('cancelled', 'queued', 'new_generation', ended(cancel), NEXT),
   edge('skipped', 'queued', 'new_generation', ended(skip), NEXT),
 ];
@@ -243,8 +244,8 @@ export const ADMISSIONS = [
   { from: 'queued', to: 'waiting_dependency', by: 'hold', waits: true },
 ] as const;
 
-export function nameOf({ from, to, by }: { from: string | null; to: string; by: string }): string {
-  return `${from ?? 'nothing'} to ${to} by ${by}`;
+export function nameOf({ from, to, by, when }: { from: string | null; to: string; by: string; when?: string }): string {
+  return `${from ?? 'nothing'} to ${to} by ${by}${when === undefined ? '' : ` (${when})`}`;
 }
 
 /** A session is there, and has claimed nothing. */

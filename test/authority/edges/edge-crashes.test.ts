@@ -8,15 +8,16 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.js';
 import { temporaryFolder } from '../../contract/engines.js';
 import { until } from '../../support/turns.js';
 import { World } from '../../support/world.js';
-import { ADMISSIONS, EDGE_CASES, type EdgeCase, nameOf } from './edge-cases.js';
-import { type Situation, upstreamOf } from './situations.js';
+import { ADMISSIONS, type EdgeCase, nameOf } from './edge-cases.js';
+import type { Situation } from './situations.js';
+import { ALL_CASES } from './trigger-cases.js';
 
 const ALONE = { dispatcher: null, timers: 'stopped', propagation: 'stopped' } as const;
 const KEY = { key: 'once', contentHash: 'sha256:00' };
 
 function takeByKey(world: World, { take }: EdgeCase, situation: Situation): Promise<IntentAnswer> {
   const { on, intent } = take(situation);
-  const taskId = on === 'upstream' ? upstreamOf(situation.taskId) : situation.taskId;
+  const taskId = on ?? situation.taskId;
   return world.apply({ taskId, intent, key: KEY });
 }
 
@@ -36,7 +37,7 @@ async function dieWith(world: World, ask: () => Promise<unknown>, when: 'before'
   world.kill();
 }
 
-describe.each(EDGE_CASES.map((row) => [nameOf(row), row] as const))('%s', (_, row) => {
+describe.each(ALL_CASES.map((row) => [nameOf(row), row] as const))('%s', (_, row) => {
   it.each(['before', 'after'] as const)('is there once when the process dies %s its commit', async (when) => {
     const world = await World.open(ALONE);
     const situation = await row.arrive(world, 'task');
@@ -62,7 +63,7 @@ describe.each(EDGE_CASES.map((row) => [nameOf(row), row] as const))('%s', (_, ro
     expect(again).toMatchObject({ kind: 'replayed', remembered: { kind: 'applied', revision: fact?.revision } });
     expect(await world.stored('task')).toEqual(after);
     const { on, intent } = row.take(situation);
-    const taskId = on === 'upstream' ? upstreamOf('task') : 'task';
+    const taskId = on ?? 'task';
     const other = await world.apply({ taskId, intent, key: { ...KEY, contentHash: 'sha256:11' } });
     expect(other).toMatchObject({ kind: 'refused', refusal: { reason: 'IDEMPOTENCY_CONFLICT' } });
   });
@@ -92,7 +93,7 @@ describe('on SQLite', () => {
       let store = await openSqliteStore({ path });
       const taken = new Map<string, { row: EdgeCase; situation: Situation; times: number; at: number }>();
       const first = await World.open({ ...ALONE, real: store });
-      for (const [at, row] of EDGE_CASES.entries()) {
+      for (const [at, row] of ALL_CASES.entries()) {
         const name = `task-${String(at)}`;
         // The clock of the world goes on with every case; each process has a cache of its own.
         const world = await first.replica(ALONE);

@@ -6,7 +6,8 @@ import { EDGES, isDeclaredEdge } from '../../../src/kernel/edges.js';
 import { isTerminal } from '../../../src/kernel/status.js';
 import { World } from '../../support/world.js';
 import { ADMISSIONS, EDGE_CASES, type EdgeCase, nameOf } from './edge-cases.js';
-import { type Situation, cancel, upstreamOf } from './situations.js';
+import { type Situation, cancel } from './situations.js';
+import { ALL_CASES } from './trigger-cases.js';
 
 const ALONE = { dispatcher: null, timers: 'stopped', propagation: 'stopped' } as const;
 
@@ -22,7 +23,7 @@ async function twoProcesses(): Promise<{ readonly world: World; readonly other: 
 
 function takeIn(world: World, { take }: EdgeCase, situation: Situation) {
   const { on, intent } = take(situation);
-  const taskId = on === 'upstream' ? upstreamOf(situation.taskId) : situation.taskId;
+  const taskId = on ?? situation.taskId;
   return world.apply({ taskId, intent });
 }
 
@@ -41,7 +42,7 @@ async function timesTaken(world: World, taskId: string, { from, to }: Pick<EdgeC
   return taken;
 }
 
-describe.each(EDGE_CASES.map((row) => [nameOf(row), row] as const))('%s', (_, row) => {
+describe.each(ALL_CASES.map((row) => [nameOf(row), row] as const))('%s', (_, row) => {
   it('is taken once when two ask for the same', async () => {
     const { world, other } = await twoProcesses();
     const situation = await row.arrive(world, 'task');

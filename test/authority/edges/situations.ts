@@ -3,7 +3,7 @@
 
 import type { IntentAnswer, IntentKey } from '../../../src/authority/intent-work.js';
 import type { TaskPolicyInput } from '../../../src/kernel/admission/policy.js';
-import type { Intent, SettleIntent } from '../../../src/kernel/intent.js';
+import type { Intent, RequestCancellationIntent, SettleIntent } from '../../../src/kernel/intent.js';
 import type { SettledStatus } from '../../../src/kernel/status.js';
 import { causeOf } from '../../support/submissions.js';
 import { failure } from '../../support/test-worker.js';
@@ -91,7 +91,11 @@ export function upstreamOf(name: string): string {
   return `${name}.upstream`;
 }
 
-export const cancel: Intent = { kind: 'request_cancellation', graceMs: null, cause: causeOf('operator') };
+export const cancel: RequestCancellationIntent = {
+  kind: 'request_cancellation',
+  graceMs: null,
+  cause: causeOf('operator'),
+};
 export const hold: Intent = { kind: 'suspend', lease: null, cause: causeOf('operator') };
 export const skip: Intent = {
   kind: 'skip',

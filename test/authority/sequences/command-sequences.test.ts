@@ -319,7 +319,7 @@ describe('command sequences', () => {
       ...['cancel applied', 'cancel unchanged', 'cancel TERMINAL_GENERATION', 'hold applied', 'skip applied'],
       ...['resume applied', 'resume INVALID_TRANSITION', 'resume CHILDREN_ACTIVE', 'resume PARENT_CONSTRAINT'],
       ...['wait applied', 'lost applied', 'hand back applied', 'release applied', 'release LEASE_LOST'],
-      ...['failed LEASE_REQUIRED', 'failed applied', 'completed INVALID_TRANSITION', 'timed_out applied'],
+      ...['failed LEASE_REQUIRED', 'failed applied', 'completed INVALID_TRANSITION', 'timed_out INVALID_TRANSITION'],
     ];
     expect(expected.filter((what) => !met.has(what))).toEqual([]);
   }, 120_000);

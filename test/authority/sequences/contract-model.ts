@@ -134,7 +134,7 @@ export class ContractModel {
     const { status } = this.task(id);
     if (status === 'running') return 'LEASE_REQUIRED';
     if (isOver(status)) return 'TERMINAL_GENERATION';
-    return outcome === 'completed' ? 'INVALID_TRANSITION' : this.end(id, outcome);
+    return outcome === 'failed' ? this.end(id, outcome) : 'INVALID_TRANSITION';
   }
 
   cancel(id: string): string {
