@@ -89,18 +89,18 @@ export interface EngineStop {
 
 /** The one order of a stop, behind the end of claims and before that of the sessions. */
 export function engineStop({ authority, timers, propagation, purging, forgetting, permits }: Engine): EngineStop {
-  // What is being purged goes on to its next step, and needs its commits.
-  let purged: Promise<void> = Promise.resolve();
+  // What is under way goes on to its next step, and needs its commits and the store.
+  const underWay: Promise<void>[] = [];
   return {
     background: [
-      ['stop the timers', () => timers.stop()],
-      ['stop the propagation', () => propagation.stop()],
-      ['stop the purges', () => void (purged = purging.stop())],
-      ['stop the forgetting of sessions', () => forgetting.stop()],
-      ['stop the alignment of permits', () => permits.stop()],
+      ['stop the timers', () => void underWay.push(timers.stop())],
+      ['stop the propagation', () => void underWay.push(propagation.stop())],
+      ['stop the purges', () => void underWay.push(purging.stop())],
+      ['stop the forgetting of sessions', () => void underWay.push(forgetting.stop())],
+      ['stop the alignment of permits', () => void underWay.push(permits.stop())],
     ],
     flush: async () => {
-      await Promise.all([authority.stop(), purged]);
+      await Promise.all([authority.stop(), ...underWay]);
     },
   };
 }

@@ -16,6 +16,7 @@ const RETRY_MS = 1_000;
 
 export class PermitAlignment {
   private timer: Timer | null = null;
+  private running: Promise<void> = Promise.resolve();
   private stopped = false;
   private readonly rules: PermitRules;
 
@@ -34,12 +35,14 @@ export class PermitAlignment {
   async start(): Promise<void> {
     await this.dissolveUnneeded();
     if (await this.hasSerializedRoutes()) await this.alignRunning();
-    void this.run();
+    this.running = this.run();
   }
 
-  stop(): void {
+  /** Begins nothing more. Resolves when the step in hand is over: until then the store is in use. */
+  stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
+    return this.running;
   }
 
   private async run(): Promise<void> {
@@ -50,7 +53,10 @@ export class PermitAlignment {
       this.authority.noteFailure(error);
       this.onError(error);
     }
-    if (!done && !this.stopped) this.timer = this.authority.clock.after(RETRY_MS, () => void this.run());
+    if (done || this.stopped) return;
+    this.timer = this.authority.clock.after(RETRY_MS, () => {
+      this.running = this.run();
+    });
   }
 
   /** Goes through every permit once; false when one of them could not be aligned. */
@@ -63,7 +69,7 @@ export class PermitAlignment {
         if (!(await this.alignOne(state))) all = false;
         after = state.name;
       }
-      if (page.length < STATES_PER_PAGE) return all;
+      if (this.stopped || page.length < STATES_PER_PAGE) return all;
     }
   }
 

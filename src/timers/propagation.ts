@@ -23,6 +23,7 @@ type Pages = (afterOrder: number) => Promise<readonly FollowRow[]>;
 export class Propagation {
   private timer: Timer | null = null;
   private running = false;
+  private work: Promise<void> = Promise.resolve();
   private wanted = false;
   private stopped = false;
   private readonly unsubscribe: () => void;
@@ -41,10 +42,12 @@ export class Propagation {
     this.wake();
   }
 
-  stop(): void {
+  /** Begins nothing more. Resolves when the step in hand is over: until then the store is in use. */
+  stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
     this.unsubscribe();
+    return this.work;
   }
 
   private wake(): void {
@@ -52,7 +55,7 @@ export class Propagation {
     if (this.running || this.stopped) return;
     this.running = true;
     this.timer?.cancel();
-    void this.run();
+    this.work = this.run();
   }
 
   private async run(): Promise<void> {

@@ -14,6 +14,8 @@ const MAX_BACK_OFF_MS = 60_000;
  * life that a session can have.
  */
 export const FORGET_QUIET_MS = 600_000;
+/** Before the time of any row. How many there may be holds at any time: it needs no clock. */
+const NOTHING_IS_DUE = 0;
 /** Workers that come and go every second leave no more rows than this, whatever their age: what lists them stays small. */
 export const MAX_GONE_SESSIONS = 20_000;
 
@@ -21,11 +23,14 @@ export interface SessionForgettingOptions {
   readonly authority: Authority;
   /** Epoch ms of the end of the last pause. */
   readonly quietSince: () => number;
+  /** How many of the gone are kept at most, about. */
+  readonly maxGone?: number;
   readonly onError: (error: unknown) => void;
 }
 
 export class SessionForgetting {
   private timer: Timer | null = null;
+  private running: Promise<void> = Promise.resolve();
   private stopped = false;
   private failures = 0;
 
@@ -34,12 +39,16 @@ export class SessionForgetting {
   start(): void {
     if (this.stopped) return;
     const sleepMs = Math.min(FORGET_PERIOD_MS * 2 ** this.failures, MAX_BACK_OFF_MS);
-    this.timer = this.options.authority.clock.after(sleepMs, () => void this.run());
+    this.timer = this.options.authority.clock.after(sleepMs, () => {
+      this.running = this.run();
+    });
   }
 
-  stop(): void {
+  /** Begins nothing more. Resolves when the step in hand is over: until then the store is in use. */
+  stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
+    return this.running;
   }
 
   private async run(): Promise<void> {
@@ -56,9 +65,9 @@ export class SessionForgetting {
   }
 
   private async forget(): Promise<void> {
-    const { authority, quietSince } = this.options;
+    const { authority, quietSince, maxGone = MAX_GONE_SESSIONS } = this.options;
     const now = authority.now();
-    if (quietSince() + FORGET_QUIET_MS > now) return;
-    while (!this.stopped && (await authority.store.forgetSessions(now, MAX_GONE_SESSIONS)));
+    const due = quietSince() + FORGET_QUIET_MS > now ? NOTHING_IS_DUE : now;
+    while (!this.stopped && (await authority.store.forgetSessions(due, maxGone)));
   }
 }

@@ -31,6 +31,7 @@ export class TaskTimers {
   private timer: Timer | null = null;
   private wakeAt = Number.POSITIVE_INFINITY;
   private scanning = false;
+  private running: Promise<void> = Promise.resolve();
   private stopped = false;
   /** Due tasks whose timers are excused, and the epoch ms at which one of them can fire. */
   private readonly excused = new Map<string, number>();
@@ -54,10 +55,12 @@ export class TaskTimers {
     this.arm(this.authority.now());
   }
 
-  stop(): void {
+  /** Begins nothing more. Resolves when the scan in hand is over: until then the store is in use. */
+  stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
     this.unsubscribe();
+    return this.running;
   }
 
   private arm(at: number): void {
@@ -65,16 +68,22 @@ export class TaskTimers {
     const sleepMs = Math.min(Math.max(at - this.authority.now(), MIN_SLEEP_MS), MAX_SLEEP_MS);
     this.wakeAt = at;
     this.timer?.cancel();
-    this.timer = this.authority.clock.after(sleepMs, () => void this.wake());
+    this.timer = this.authority.clock.after(sleepMs, () => this.wake());
   }
 
-  private async wake(): Promise<void> {
-    if (this.scanning) return;
+  /** One scan at a time: what comes to be due during one is looked for at its end. */
+  private wake(): void {
+    if (this.scanning || this.stopped) return;
     this.scanning = true;
+    this.running = this.run();
+  }
+
+  private async run(): Promise<void> {
     this.wakeAt = Number.POSITIVE_INFINITY;
     try {
       const scannedAt = this.authority.now();
       const scanned = await this.scan(scannedAt);
+      if (this.stopped) return;
       const earliest = (await this.authority.store.earliestTimer()) ?? Number.POSITIVE_INFINITY;
       const next = earliest <= scannedAt ? await this.nextBehind(scannedAt, scanned) : earliest;
       // A commit during the scan may have set an earlier one.
@@ -102,6 +111,7 @@ export class TaskTimers {
     const scanned: Scanned = { changed: false, excusedUntil: Number.POSITIVE_INFINITY };
     for (let after: DueTask | null = null; ;) {
       const page: readonly DueTask[] = await this.authority.store.dueTasks(now, after, TASKS_PER_PAGE);
+      if (this.stopped) return scanned;
       const quietSince = this.quietSince();
       if (quietSince !== this.excusedSince) this.excused.clear();
       this.excusedSince = quietSince;

@@ -4,6 +4,7 @@ import { credentials } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ConnectOptions, connect, OptionError } from '../../src/sdk/client.js';
 import { createWorker } from '../../src/sdk/worker.js';
+import { readWorkerOptions } from '../../src/sdk/worker/worker-options.js';
 import { claimOf } from './scripted-session.js';
 import { WorkerFixture } from './worker-fixture.js';
 
@@ -166,4 +167,16 @@ describe('a wait that no timer holds', () => {
     fixture.worker.setSlots(3);
     expect((await session.next('slots')).slots).toBe(3);
   });
+});
+
+test('the old name of a kind is the kind: its claims come under the new one', () => {
+  const playbook = () => undefined;
+  const options = { address: 'localhost:1', handlers: { playbook } };
+  expect(readWorkerOptions(options)).toMatchObject({
+    handlers: new Map([['play', playbook]]),
+    hello: { actionKinds: ['play'] },
+  });
+  expect(() => readWorkerOptions({ ...options, handlers: { play: playbook, playbook } })).toThrow(
+    /handlers\.playbook is the old name/,
+  );
 });

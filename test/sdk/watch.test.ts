@@ -77,6 +77,40 @@ test('a cut connection is no end', async () => {
   expect((await end).done).toBe(true);
 });
 
+test('a server that answers and tells nothing is asked after growing pauses, and not for ever', async () => {
+  const done = collect(client.watch({ namespace: 'n' }, { reconnectMs: 400 }), []).catch((error: unknown) => error);
+  let streams = 0;
+  let over = false;
+  void done.then(() => (over = true));
+  const serve = async (): Promise<void> => {
+    while (!over) {
+      const peer = await server.watches.next();
+      streams += 1;
+      peer.send(bookmark(`b${streams}`));
+      peer.fail({ code: status.UNAVAILABLE, reason: 'STORE_UNAVAILABLE' });
+    }
+  };
+  void serve();
+  expect(await done).toMatchObject({ reason: 'STORE_UNAVAILABLE' });
+  // 50, 100, 200, 400 … ms, of which half is chance.
+  expect(streams).toBeLessThanOrEqual(8);
+});
+
+test('what is told anew begins the pauses and the patience anew', async () => {
+  const numbers: number[] = [];
+  const done = collect(client.watch('t1', { reconnectMs: 400 }), numbers);
+  for (let number = 1; number <= 12; number += 1) {
+    const peer = await server.watches.next();
+    peer.send(event(number));
+    peer.fail({ code: status.UNAVAILABLE, reason: 'STORE_UNAVAILABLE' });
+  }
+  const last = await server.watches.next();
+  last.send(event(13, 'task.completed', TaskStatus.COMPLETED));
+  last.end();
+  await done;
+  expect(numbers).toHaveLength(13);
+});
+
 test('a refusal for good is thrown', async () => {
   const done = collect(client.watch({ namespace: 'n' }, { cursor: 'old' }), []);
   const peer = await server.watches.next();

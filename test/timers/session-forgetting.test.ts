@@ -12,12 +12,12 @@ import { RecordingSink } from '../support/recording-sink.js';
 import { World } from '../support/world.js';
 
 /** A world beyond the quiet period of its start. */
-async function open() {
+async function open(limits: { readonly maxGone?: number } = {}) {
   const world = await World.open();
   const errors: unknown[] = [];
   const { authority, quiet } = world;
   const onError = (error: unknown): void => void errors.push(error);
-  const forgetting = new SessionForgetting({ authority, quietSince: () => quiet.quietSince(), onError });
+  const forgetting = new SessionForgetting({ authority, quietSince: () => quiet.quietSince(), onError, ...limits });
   forgetting.start();
   onTestFinished(() => forgetting.stop());
   await world.clock.advance(FORGET_QUIET_MS);
@@ -93,6 +93,15 @@ it('goes by no clock that may have jumped', async () => {
   expect(await world.real.loadSession(sessionId)).not.toBeNull();
 });
 
+it('keeps no more than so many of the gone, also while the clock is not to be trusted', async () => {
+  const { world } = await open({ maxGone: 2 });
+  for (const [at, sessionId] of ['first', 'second', 'third', 'last'].entries()) await gone(world, sessionId, at + 1e9);
+  world.clock.step(60_000);
+  await world.clock.advance(FORGET_PERIOD_MS);
+  const left = (await world.real.goneSessions(null, 10)).map(({ sessionId }) => sessionId);
+  expect(left).toEqual(['last', 'third']);
+});
+
 it('answers who attaches a forgotten session as it answers who attaches one that is gone or unknown', async () => {
   const { world } = await open();
   const { sessionId, secret } = await goneWorker(world);
@@ -114,7 +123,7 @@ it('goes on when the store did not answer, and stops when it is told to', async 
   world.probe.down = false;
   await world.clock.advance(FORGET_QUIET_MS + 10 * FORGET_PERIOD_MS);
   expect(await world.real.loadSession('one')).toBeNull();
-  forgetting.stop();
+  await forgetting.stop();
   await gone(world, 'two', 1);
   await world.clock.advance(10 * FORGET_PERIOD_MS);
   expect(await world.real.loadSession('two')).not.toBeNull();

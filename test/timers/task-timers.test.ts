@@ -266,7 +266,7 @@ describe('what is excused', () => {
 describe('stop', () => {
   it('ends the scans, one under way too', async () => {
     const world = await World.open({ dispatcher: null });
-    world.timers.stop();
+    await world.timers.stop();
     const { admission } = await world.admit('k', { policy: { timeoutMs: 100 } });
     await world.clock.advance(5_000);
     expect(await world.stored(admission.taskId)).toMatchObject({ status: 'queued' });
@@ -279,7 +279,7 @@ describe('stop', () => {
     );
     world.real.dueTasks = async (now, after, limit) => {
       pages.push(after);
-      again.stop();
+      await again.stop();
       return real(now, after, limit);
     };
     again.start();

@@ -42,6 +42,9 @@ export interface WatchedEvent extends TaskEvent {
 export type WatchItem =
   { readonly kind: 'event'; readonly event: WatchedEvent } | { readonly kind: 'bookmark'; readonly cursor: string };
 
+/** A stream that has lasted so long, ms, was no failure, whatever it told: longer than any pause. */
+const LASTING_MS = 10_000;
+
 /**
  * Ends after the terminal event of a single task; goes on for ever otherwise.
  *
@@ -75,19 +78,26 @@ async function* itemsOf(
   const backoff = new Backoff({ initialMs: 50, maximumMs: 5_000 });
   let cursor = options.cursor ?? '';
   let lastEventNumber = 0;
+  // An answer alone is no success: a server that ends every stream after its first bookmark would be asked for ever,
+  // without a pause. What was told that had not been told, or a stream that lasted, is one.
   let brokenSince: number | null = null;
+  const wasOfUse = (): void => {
+    backoff.reset();
+    brokenSince = null;
+  };
   for (;;) {
     let ending: ReeveError | null = null;
+    let openSince: number | null = null;
     const lease = connections.open(toRequest(scope, cursor, options), signal);
     try {
       for await (const response of messagesOf(lease.stream)) {
         end();
-        backoff.reset();
-        brokenSince = null;
+        openSince ??= performance.now();
         cursor = response.cursor;
         const item = readItem(response);
         if (item === null || (single && item.kind === 'event' && item.event.eventNumber <= lastEventNumber)) continue;
         if (single && item.kind === 'event') lastEventNumber = item.event.eventNumber;
+        if (item.kind === 'event') wasOfUse();
         yield item;
       }
     } catch (error) {
@@ -96,6 +106,7 @@ async function* itemsOf(
     } finally {
       lease.release();
     }
+    if (openSince !== null && performance.now() - openSince >= LASTING_MS) wasOfUse();
     if (ending === null && single) return;
     if (ending !== null && !canResume(ending)) throw ending;
     const now = Date.now();

@@ -143,12 +143,16 @@ function readLinks(options: Options): (host: LinksHost) => Links {
 }
 
 function readHandlers(handlers: Options['handlers']): ReadonlyMap<string, Handler<never>> {
-  const entries = Object.entries<Handler<never>>(requireRecord(handlers));
-  for (const [kind, handler] of entries) {
-    if (typeof handler !== 'function') throw mismatch(`handlers.${kind}`, 'must be a function', handler);
+  const byKind = new Map<string, Handler<never>>();
+  for (const [name, handler] of Object.entries<Handler<never>>(requireRecord(handlers))) {
+    if (typeof handler !== 'function') throw mismatch(`handlers.${name}`, 'must be a function', handler);
+    // Claims say the kind as it is stored (task.proto, action_kind): under its old name no handler would be found.
+    const kind = name === 'playbook' ? 'play' : name;
+    if (byKind.has(kind)) throw new OptionError(`handlers.${name}`, 'is the old name of `play`, which has a handler');
+    byKind.set(kind, handler);
   }
-  if (entries.length === 0) throw new OptionError('handlers', 'must name at least one kind; `*` serves every kind');
-  return new Map(entries);
+  if (byKind.size === 0) throw new OptionError('handlers', 'must name at least one kind; `*` serves every kind');
+  return byKind;
 }
 
 /** A Map is an object too, and has no kinds. */
