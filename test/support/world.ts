@@ -101,7 +101,7 @@ export class World {
     this.timers = new TaskTimers(this.authority, () => this.quiet.quietSince(), onError);
     if (options.timers !== 'stopped') this.timers.start();
     this.propagation = new Propagation(this.authority, onError);
-    if (options.propagation === 'stopped') this.propagation.stop();
+    if (options.propagation === 'stopped') await this.propagation.stop();
     else this.propagation.start();
   }
 
@@ -113,9 +113,9 @@ export class World {
   /** Ends the process without ceremony, as a kill does: what it had in memory is gone. */
   kill(): void {
     this.quiet.stop();
-    this.timers.stop();
-    this.propagation.stop();
-    this.permits.stop();
+    void this.timers.stop();
+    void this.propagation.stop();
+    void this.permits.stop();
     this.probe.down = true;
     (this.dispatcher as Dispatcher | undefined)?.stop();
   }
