@@ -69,8 +69,8 @@ describe('after beginDrain', () => {
     await world.clock.advance(1_000);
     world.dispatcher.beginDrain(1_000, 5_000);
     world.dispatcher.stop();
-    world.timers.stop();
-    world.propagation.stop();
+    await world.timers.stop();
+    await world.propagation.stop();
     world.quiet.stop();
     await world.authority.stop();
     await world.clock.advance(10_000);
