@@ -22,6 +22,18 @@ def fail(task):
     raise Failure(**task.args)
 
 
+deaf_running = 0
+
+
+def deaf(task):
+    global deaf_running
+    beside = deaf_running
+    deaf_running += 1
+    time.sleep(task.args["ms"] / 1000)
+    deaf_running -= 1
+    return {"beside": beside}
+
+
 def output(task):
     for n in range(task.args["count"]):
         task.output({"n": n, "text": "x" * task.args["bytes"]})
@@ -32,6 +44,7 @@ handlers = {
     "conformance.echo": echo,
     "conformance.sleep": sleep,
     "conformance.fail": fail,
+    "conformance.deaf": deaf,
     "conformance.output": output,
 }
 Worker(os.environ["REEVE_ADDRESS"], handlers, slots=16, drain_grace_seconds=1).run()

@@ -14,6 +14,7 @@ from reeve.v1 import error_reason_pb2 as errors, worker_service_pb2 as ws, worke
 MAX_FRAME_BYTES = 1_500_000  # the contract allows 1.5 MiB
 WELCOME_SECONDS = 15
 HALF_CLOSED_SECONDS = 5  # for the server to answer what is outstanding
+LASTING_SECONDS = 10  # what was welcome for so long was no failure
 
 CHANNEL_OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),  # a reconnect must not land on the connection that went silent
@@ -25,13 +26,18 @@ CHANNEL_OPTIONS = [
 class Stream:
     def __init__(self, worker):
         self.worker, self.lock = worker, worker.lock
-        self.welcomed = self.server_drains = False
+        self.welcomed = self.server_drains = self.took_words = False
         self.releases = []  # tasks to hand back, after what was said about them
         self._control = deque()  # goes before events
         self._slots = None
         self._over = self._half_closed = self._beat_due = False
         self._interval = WELCOME_SECONDS / 2
-        self._heard_at = time.monotonic()
+        self._heard_at = self._welcomed_at = time.monotonic()
+
+    @property
+    def was_of_use(self):
+        """A Welcome alone is no success: what was said next may be what ends every stream."""
+        return self.took_words or (self.welcomed and time.monotonic() - self._welcomed_at > LASTING_SECONDS)
 
     def run(self):
         """Until the stream has ended; returns the RpcError it ended with, None for OK."""
@@ -80,7 +86,7 @@ class Stream:
         kind = response.WhichOneof("frame")
         if kind == "welcome":
             self._interval = response.welcome.heartbeat_interval.ToTimedelta().total_seconds()
-            self.welcomed = True
+            self.welcomed, self._welcomed_at = True, time.monotonic()
             self.worker.welcome(self, response.welcome)
         elif kind == "drain":
             self.server_drains = True
@@ -95,6 +101,7 @@ class Stream:
             )
             self.put(rejection=ws.FrameRejection(frame_id=response.frame_id, refusal=refusal))
         else:
+            self.took_words |= kind == "verdicts"
             self.worker.hear(response)
 
     def _frames(self):
@@ -132,7 +139,7 @@ class Stream:
     def _take_unsent(self, tasks):
         room = MAX_FRAME_BYTES
         for task in tasks:
-            while task.sent_through < task.last_seq:
+            while task.sent_through < task.last_seq and not task.resting:
                 event = task.events[task.sent_through + 1 - task.events[0].event_seq]
                 room -= event.ByteSize() + 8
                 if room < 0:

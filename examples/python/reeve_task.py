@@ -2,10 +2,15 @@
 
 import functools
 import json
+import random
 import threading
+import traceback
 from collections import deque
 
 from reeve.v1 import task_pb2, worker_service_pb2 as ws
+
+MAX_CODE_BYTES, MAX_MESSAGE_BYTES, MAX_DETAILS_BYTES = 128, 8192, 65_536
+MAX_REASON_BYTES = 1024
 
 to_json = functools.partial(json.dumps, allow_nan=False, ensure_ascii=False)
 
@@ -40,8 +45,6 @@ class Task:
     def __init__(self, worker, claim):
         self._worker, self._stop = worker, threading.Event()
         self.claim = claim  # all of it, reeve.v1.Claim; (generation, epoch) fences outside resources
-        self.args = json.loads(claim.args_json or "{}")
-        self.checkpoint = json.loads(claim.checkpoint_json) if claim.checkpoint_json else None
         self.why = None  # the Stopped to raise
         self.events = deque()  # said and unanswered, encoded once
         self.last_seq = self.sent_through = self.answered_through = 0
@@ -49,6 +52,19 @@ class Task:
         self.running = self.acknowledged = self.was_refused = False
         self.cancellation_token = None
         self.settlement = None
+        self.asking = None  # why the settlement was refused for now; it is asked for again
+        self.resting = False  # what was said was not judged; it is said again after a pause
+        self.repeats, self.asks = Pauses(0.025), Pauses(0.25)
+
+    # Read where they are used, in the handler's thread: what Python cannot read fails the attempt.
+
+    @functools.cached_property
+    def args(self):
+        return json.loads(self.claim.args_json or "{}")
+
+    @functools.cached_property
+    def checkpoint(self):
+        return json.loads(self.claim.checkpoint_json) if self.claim.checkpoint_json else None
 
     def wait(self, seconds):
         """Sleeps; raises Stopped as soon as the handler has to stop."""
@@ -86,9 +102,52 @@ class Task:
         return dict(task_id=self.claim.task_id, generation=self.claim.generation, epoch=self.claim.epoch)
 
 
+class Pauses:
+    """Between tries: each about twice as long as the one before."""
+
+    LONGEST_SECONDS = 5
+
+    def __init__(self, first_seconds):
+        self.first = self.step = first_seconds
+
+    def next(self, at_least_seconds=0):
+        step, self.step = self.step, min(2 * self.step, self.LONGEST_SECONDS)
+        return at_least_seconds + random.uniform(step / 2, step)
+
+    def reset(self):
+        self.step = self.first
+
+
+def ended_by(error, task):
+    """What settles an attempt whose handler raised; None if it is lost, or the drain hands it back."""
+    if isinstance(error, Cancelled):
+        return dict(cancelled=ws.Cancelled(reason=sayable(error, MAX_REASON_BYTES)))
+    if isinstance(error, Stopped) and task.why:
+        return None
+    if not isinstance(error, Failure):
+        error = Failure("handler_error", "".join(traceback.format_exception_only(type(error), error)).strip())
+    return failed(error)
+
+
 def failed(error):
     """A Failure as the event that settles the attempt."""
-    details = to_json(error.details) if error.details is not None else ""
-    message = error.message[:4096]
-    told = task_pb2.TaskError(code=error.code, message=message, retryable=error.retryable, details_json=details)
+    details = ""
+    if error.details is not None:
+        try:
+            details = to_json(error.details)
+        except (TypeError, ValueError, RecursionError):
+            details = to_json(repr(error.details))
+    if len(details) > MAX_DETAILS_BYTES:
+        details = ""
+    told = task_pb2.TaskError(
+        code=sayable(error.code, MAX_CODE_BYTES) or "handler_error",
+        message=sayable("" if error.message is None else error.message, MAX_MESSAGE_BYTES),
+        retryable=bool(error.retryable),
+        details_json=sayable(details),
+    )
     return dict(failed=task_pb2.Failed(error=told))
+
+
+def sayable(value, most_bytes=None):
+    """As text that a frame can hold."""
+    return str(value).encode(errors="replace")[:most_bytes].decode(errors="ignore")

@@ -7,7 +7,6 @@ worker.py.
 
 import logging
 import os
-import random
 import signal
 import socket
 import threading
@@ -16,12 +15,12 @@ import time
 import grpc
 from reeve.v1 import error_reason_pb2 as errors, task_pb2, worker_service_pb2 as ws
 from reeve_stream import Stream
-from reeve_task import Cancelled, Draining, Failure, LeaseLost, Stopped, Task, failed, to_json
+from reeve_task import Cancelled, Draining, Failure, LeaseLost, Pauses, Stopped, Task, ended_by, failed, to_json
 
 log = logging.getLogger("reeve")
 
 MAX_UNANSWERED_BYTES = 8 * 2**20  # beyond it handlers wait in progress() and output()
-FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.1, 5
+FIRST_BACKOFF_SECONDS = 0.1
 STOP_SECONDS = 2  # for handlers that a drain has asked to stop
 ANSWER_SECONDS = 5  # for the server to answer what was said last
 HALF_CLOSE_SECONDS = 1  # for a stream to end in peace when even that has passed
@@ -52,12 +51,12 @@ class Worker:
         self.drain_grace_seconds = drain_grace_seconds
         self.lock = threading.Condition()  # guards everything below, and is notified of every change of it
         self.tasks = {}  # held, by task id
-        self.strays = 0  # handlers that still run though their claim is over
+        self.strays = set()  # tasks whose handlers still run though their claim is over
         self.unanswered_bytes = 0
         self.max_event_bytes = 2**20
         self.session = None  # (id, secret), from Welcome
         self.stream = None  # while it is welcomed
-        self.draining = self.closing = False
+        self.draining = self.leaving = self.closing = False
         # A byte in it: time to leave. Python itself notices a signal only between two of its steps: one that comes just
         # before a wait for a lock is not heard until the wait ends, and a handler that takes a lock may wait for itself.
         self.leave, self._waker = socket.socketpair()
@@ -68,7 +67,7 @@ class Worker:
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
-        attached = threading.Thread(target=self._stay_attached, daemon=True)
+        attached = threading.Thread(target=self._attached, daemon=True)
         attached.start()
         self.leave.recv(1)
         signal.set_wakeup_fd(-1)
@@ -107,30 +106,41 @@ class Worker:
                 self._receipt(task, task_pb2.RECEIPT_KIND_ACKNOWLEDGED)
 
     def _run_handler(self, task):
-        try:
-            handler = self.handlers.get(task.claim.action_kind)
-            if handler is None:
-                raise Failure("no_handler", f"no handler for {task.claim.action_kind}")
-            task.check()
-            self.say(task, started=ws.Started())
-            ending = dict(completed=task_pb2.Completed(result_json=to_json(handler(task))))
-        except Cancelled as why:
-            ending = dict(cancelled=ws.Cancelled(reason=str(why)[:1024]))
-        except Stopped:
-            ending = None  # lost, or about to be released by the drain
-        except Failure as error:
-            ending = failed(error)
-        except Exception as error:
-            log.exception("the handler of %s failed", task.claim.task_id)
-            ending = failed(Failure("handler_error", repr(error)))
+        ending = self._ending_of(task)
         with self.lock:
             task.running = False
             if task.phase == "over":
-                self.strays -= 1
+                self.strays.remove(task)
                 self._say_slots()
             elif ending and task.phase == "open":
                 self._settle(task, ending)
             self.lock.notify_all()
+
+    def _ending_of(self, task):
+        """Runs the handler. Whatever it does, something can be said of it: a claim without an ending is held for ever."""
+        try:
+            return dict(completed=task_pb2.Completed(result_json=to_json(self._call_handler(task))))
+        except BaseException as error:  # SystemExit too: it would end this thread and nothing else
+            if not isinstance(error, (Failure, Stopped)):
+                log.exception("the handler of %s failed", task.claim.task_id)
+            try:
+                return ended_by(error, task)
+            except Exception:
+                log.exception("what the handler of %s raised cannot be said", task.claim.task_id)
+                return failed(Failure("handler_error", "what it raised cannot be said"))
+
+    def _call_handler(self, task):
+        handler = self.handlers.get(task.claim.action_kind)
+        if handler is None:
+            raise Failure("no_handler", f"no handler for {task.claim.action_kind}")
+        with self.lock:  # an earlier handler of the task may not have heard yet that it has lost it
+            self.lock.wait_for(lambda: task.why or not self._is_stray(task.claim.task_id))
+        task.check()
+        self.say(task, started=ws.Started())
+        return handler(task)
+
+    def _is_stray(self, task_id):
+        return any(task.claim.task_id == task_id for task in self.strays)
 
     # What the server says. Under the lock, in the order of the frames.
 
@@ -155,7 +165,7 @@ class Worker:
             log.warning("frame %d was refused: %s", frame.rejection.frame_id, refusal.message)
             if refusal.reason in PASSING:  # events are numbered, so saying all of them again is safe
                 for task in self.tasks.values():
-                    self._later(0.25, self._say_again, task)
+                    self._rest(task, refusal)
 
     def welcome(self, stream, welcome):
         resumed, self.session = self.session, (welcome.session_id, welcome.session_secret)
@@ -169,7 +179,8 @@ class Worker:
                     continue
                 self._answered(task, through)
                 if task.phase == "settling" and not task.events:  # judged and still ours: it was refused
-                    self.say(task, **task.settlement)
+                    task.asking = None
+                    self._settle(task, task.settlement)
                 self._say_again(task)
         self.stream = stream
         if self.draining:
@@ -197,20 +208,22 @@ class Worker:
         self._answered(task, verdict.judged_through)
         ending_refused = None
         for rejected in verdict.rejected:
-            reason = rejected.refusal.reason
-            if reason == errors.ERROR_REASON_LEASE_LOST:
+            if rejected.refusal.reason == errors.ERROR_REASON_LEASE_LOST:
                 return self._lose(task, "superseded")
             if rejected.event_seq > task.answered_through:  # not judged
-                self._later(0 if reason == errors.ERROR_REASON_EVENT_GAP else 0.25, self._say_again, task)
+                self._rest(task, rejected.refusal)
             elif task.phase == "settling" and rejected.event_seq == task.last_seq:
                 ending_refused = rejected.refusal
             else:
                 why = rejected.refusal.message
                 log.warning("event %d of %s was refused: %s", rejected.event_seq, task.claim.task_id, why)
-        if task.phase != "settling" or task.answered_through < task.last_seq:
+        if task.phase != "settling" or task.asking or task.answered_through < task.last_seq:
             return
         if ending_refused and ending_refused.reason in PASSING:
-            self._later(0.25, self._settle, task, task.settlement)
+            task.asking = ending_refused
+            if self.leaving and self._awaits_children(task):
+                return self._release(task)
+            self._later(task.asks.next(hint(ending_refused)), self._ask, task)
         elif ending_refused and not task.was_refused:
             task.was_refused = True
             self._settle(task, failed(Failure("ending_refused", ending_refused.message, retryable=False)))
@@ -241,14 +254,31 @@ class Worker:
             task.settlement = failed(error)
             self.say(task, **task.settlement)
 
+    def _ask(self, task):
+        """For the same ending once more."""
+        if task.asking:
+            task.asking = None
+            self._settle(task, task.settlement)
+
+    def _awaits_children(self, task):
+        return task.asking and task.asking.reason == errors.ERROR_REASON_CHILDREN_ACTIVE
+
     def _answered(self, task, through):
+        if through > task.answered_through:
+            task.repeats.reset()
         task.answered_through = max(task.answered_through, through)
         task.sent_through = max(task.sent_through, task.answered_through)
         while task.events and task.events[0].event_seq <= through:
             self.unanswered_bytes -= task.events.popleft().ByteSize()
 
+    def _rest(self, task, refusal):
+        """Nothing of it is sent for a while, then all that was not judged."""
+        if not task.resting:
+            task.resting = True
+            self._later(task.repeats.next(hint(refusal)), self._say_again, task)
+
     def _say_again(self, task):
-        task.sent_through = task.answered_through
+        task.resting, task.sent_through = False, task.answered_through
 
     def _lose(self, task, why):
         task.stop(LeaseLost(why))
@@ -258,12 +288,13 @@ class Worker:
         if task.phase != "over":
             self._answered(task, task.last_seq)
             task.phase = "over"
-            self.strays += task.running
+            if task.running:
+                self.strays.add(task)
             del self.tasks[task.claim.task_id]
             self._say_slots()
 
     def _release(self, task):
-        task.phase = "releasing"
+        task.phase, task.asking = "releasing", None
         if self.stream:
             self.stream.releases.append(task)
 
@@ -274,7 +305,10 @@ class Worker:
 
     def _say_slots(self):
         if self.stream:  # a handler that does not stop still takes its place
-            self.stream.say_slots(max(0, self.slots - self.strays))
+            self.stream.say_slots(self._free_slots())
+
+    def _free_slots(self):
+        return max(0, self.slots - len(self.strays))
 
     def _later(self, seconds, act, task, *args):
         def run():
@@ -290,8 +324,7 @@ class Worker:
     # How the worker stays, and how it leaves.
 
     def hello(self):
-        slots = max(0, self.slots - self.strays)
-        hello = ws.Hello(worker_name=self.name, action_kinds=list(self.handlers), slots=slots)
+        hello = ws.Hello(worker_name=self.name, action_kinds=list(self.handlers), slots=self._free_slots())
         hello.ttl.seconds = self.ttl_seconds
         if self.session:
             held = [
@@ -301,18 +334,27 @@ class Worker:
             hello.reattach.CopyFrom(ws.Reattach(session_id=self.session[0], session_secret=self.session[1], held=held))
         return hello
 
+    def _attached(self):
+        try:
+            self.fatal = self._stay_attached()
+        except Exception as error:  # of this program: better gone than there and deaf
+            self.fatal = error
+        if self.fatal:
+            self._waker.send(b"!")
+
     def _stay_attached(self):
-        backoff, ever_welcomed = FIRST_BACKOFF_SECONDS, False
+        """Until the worker has left; returns the RpcError that no second try would change."""
+        pauses, ever_welcomed = Pauses(FIRST_BACKOFF_SECONDS), False
         while not self.closing:
             stream = Stream(self)
             error = stream.run()
-            if stream.welcomed:
-                backoff, ever_welcomed = FIRST_BACKOFF_SECONDS, True
+            ever_welcomed |= stream.welcomed
+            if stream.was_of_use:
+                pauses.reset()
             code = error and error.code()
             log.info("the stream has ended: %s", error.details() if error else "OK")
             if code in HOPELESS and not ever_welcomed:
-                self.fatal = error
-                return self._waker.send(b"!")
+                return error
             with self.lock:
                 # On this call nothing but SESSION_GONE has this status.
                 if code == grpc.StatusCode.FAILED_PRECONDITION:
@@ -320,8 +362,8 @@ class Worker:
                     for task in list(self.tasks.values()):
                         self._lose(task, "session gone")
                 if error or not stream.server_drains:
-                    self.lock.wait_for(lambda: self.closing, random.uniform(backoff / 2, backoff))
-                    backoff = min(2 * backoff, LONGEST_BACKOFF_SECONDS)
+                    self.lock.wait_for(lambda: self.closing, pauses.next())
+        return None
 
     def _drain(self):
         """Returns until when the server may take to answer; by `time.monotonic()`."""
@@ -329,13 +371,16 @@ class Worker:
             self.draining = True
             if self.stream:
                 self.stream.put(drain=ws.WorkerDrain())
+            for task in self.tasks.values():
+                self._ask(task)
             self.lock.wait_for(lambda: not self.tasks, self.drain_grace_seconds)
+            self.leaving = True
             for task in self.tasks.values():
                 task.stop(Draining("the worker is leaving"))
             self.lock.notify_all()
             self.lock.wait_for(lambda: not any(task.running for task in self.tasks.values()), STOP_SECONDS)
             for task in self.tasks.values():
-                if task.phase == "open":
+                if task.phase == "open" or self._awaits_children(task):
                     self._release(task)
             self.lock.notify_all()
             answered_by = time.monotonic() + ANSWER_SECONDS
@@ -345,6 +390,10 @@ class Worker:
                 self.stream.half_close()
             self.lock.notify_all()
         return answered_by
+
+
+def hint(refusal):
+    return refusal.retry_after.ToTimedelta().total_seconds()
 
 
 LOSS_CAUSES = ws.LeaseLossCause.values()

@@ -6,6 +6,8 @@ import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createWorker, TaskFailure } from 'reeve/worker';
 
+let deafRunning = 0;
+
 const worker = createWorker({
   address: process.env.REEVE_ADDRESS,
   slots: 16,
@@ -25,6 +27,13 @@ const worker = createWorker({
 
     'conformance.fail': ({ args: { code, message, retryable } }) => {
       throw new TaskFailure(message, { code, retryable });
+    },
+
+    'conformance.deaf': async ({ args }) => {
+      const beside = deafRunning++;
+      await sleep(args.ms);
+      deafRunning--;
+      return { beside };
     },
 
     'conformance.output': async ({ args: { count, bytes } }, { output }) => {

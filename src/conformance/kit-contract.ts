@@ -10,6 +10,8 @@ export const KINDS = {
   sleep: 'conformance.sleep',
   /** `{ code, message, retryable }`: fails with just that. */
   fail: 'conformance.fail',
+  /** `{ ms }`: takes that long, whatever it is asked; completes with `{ "beside": how many such ran when it began }`. */
+  deaf: 'conformance.deaf',
   /** `{ count, bytes }`: so many outputs `{ "n": 0…, "text": "xxx…" }` with a text of so many bytes each. */
   output: 'conformance.output',
 } as const;

@@ -29,7 +29,7 @@ export interface SessionIdentity {
 
 const DEFAULT_TTL_MS = 6_000;
 const DEFAULT_HEARTBEAT_MS = 2_000;
-const ACCEPT_TIMEOUT_MS = 5_000;
+export const ACCEPT_TIMEOUT_MS = 5_000;
 const MIB = 1_048_576;
 
 export class KitSession {

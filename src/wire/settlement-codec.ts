@@ -8,7 +8,7 @@ import type { Ending, TaskError as DomainError } from '../kernel/record.js';
 import { exceedsUtf8Bytes } from '../kernel/admission/text-rules.js';
 import { boundedText, cutText, lastBytes, markCut, optionalText, wasCut } from './bounded-text.js';
 import { readEvidenceRefs } from './stated-cause.js';
-import { isJson } from './json-values.js';
+import { jsonProblem } from './json-values.js';
 import { malformedField } from './refusal-error.js';
 import type { Fields } from './message-fields.js';
 
@@ -71,7 +71,7 @@ export function readError(field: string, error: StatedError | undefined): Domain
   const retryable = error.retryable ?? true;
   let message = cutText(error.message, MAX_MESSAGE_BYTES);
   if (detailsJson === '') return { code, message, retryable, detailsJson: null };
-  if (isJson(detailsJson) && !exceedsUtf8Bytes(detailsJson, MAX_DETAILS_BYTES)) {
+  if (jsonProblem(detailsJson) === null && !exceedsUtf8Bytes(detailsJson, MAX_DETAILS_BYTES)) {
     return { code, message, retryable, detailsJson };
   }
   message = markCut(message, MAX_MESSAGE_BYTES);

@@ -55,6 +55,10 @@ describe.runIf(triesGo)('Go', () => {
     expect(stdout).toBe('');
   });
 
+  it('the worker does what needs no server to be seen', { timeout: 300_000 }, async () => {
+    await run('go', ['test', '-trimpath', ...moduleFlags(), './...'], { cwd: folder });
+  });
+
   it('the worker greets, the client submits, follows and cancels', { timeout: 60_000 }, async () => {
     const fixture = await startFixture();
     try {

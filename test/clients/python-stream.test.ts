@@ -31,6 +31,11 @@ describe.runIf(triesPython)('Python', () => {
     }
   });
 
+  it('the worker does what needs no server to be seen', { timeout: 60_000 }, async () => {
+    const args = ['-W', 'ignore::ResourceWarning', '-m', 'unittest', 'discover', '-s', 'examples/python'];
+    await ExampleProcess.output(PYTHON, args, env);
+  });
+
   it('a signal is heard whichever thread of the worker gets it', { timeout: 60_000 }, async () => {
     // Python's own waits for locks end only for a signal to the main thread.
     const program = `

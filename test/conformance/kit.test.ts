@@ -33,6 +33,7 @@ describe.concurrent('a worker that', () => {
       'says-nothing-again',
       { 'cancel-again': /failed/, 'event-gap': /failed .*number 2 once more/, failure: /^passed$/ },
     ],
+    ['repeats-without-pause', { 'event-gap-again': /failed .*7 times more within \d+ ms/, 'event-gap': /^passed$/ }],
     ['deaf-to-losses', { 'lease-lost': /failed .*nothing more is to be said/, 'lease-lost-verdict': /^passed$/ }],
     [
       'deaf-to-refusals',
@@ -46,6 +47,11 @@ describe.concurrent('a worker that', () => {
     ['falls-over-news', { 'unknown-frame': /failed .*the worker ended \(3\)/, 'one-claim': /^passed$/ }],
     ['believes-its-clock', { 'clock-behind': /failed/, 'clock-ahead': /^passed$/ }],
     ['holds-without-bound', { 'slow-reader': /failed .*memory grew by \d+ MiB/, 'frame-size': /^passed$/ }],
+    [
+      'knows-no-task-again',
+      { 'deaf-handler': /failed .*a second time while the first handler had not stopped/, 'session-gone': /^passed$/ },
+    ],
+    ['keeps-what-waits', { 'leave-children': /failed .*the release of its claim/, 'leave-finishing': /^passed$/ }],
     ['takes-no-leave', { 'leave-idle': /failed .*(after SIGTERM|process)/, 'one-claim': /^passed$/ }],
   ])('%s', { timeout: 150_000 }, async (way, expected) => {
     const reasons = await reasonsOf(way, Object.keys(expected));

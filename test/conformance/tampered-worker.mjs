@@ -7,9 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import * as grpc from '@grpc/grpc-js';
 import { TaskFailure, createWorker } from 'reeve/worker';
+import { ErrorReason } from '../../dist/gen/reeve/v1/error_reason_pb.js';
 import { WorkRequestSchema, WorkResponseSchema } from '../../dist/gen/reeve/v1/worker_service_pb.js';
 
-/** Per way: `say` and `hear` get a frame and return what goes on instead, bytes as they are; null: nothing. */
+/**
+ * Per way: `say` and `hear` get a frame and return what goes on instead, bytes as they are; null: nothing. What `hear`
+ * gives to its second argument is said.
+ */
 const ways = {
   nothing: {},
   'skips-a-number': { say: (frame) => renumbered(frame, (seq) => (seq > 2n ? seq + 1n : seq)) },
@@ -24,8 +28,16 @@ const ways = {
   'falls-over-news': { hear: (frame) => (frame.frame.case === undefined ? process.exit(3) : frame) },
   'believes-its-clock': { hear: (frame) => (hasExpired(frame) ? process.exit(3) : frame) },
   'holds-without-bound': { options: { maxUnansweredEvents: 1e9, maxUnansweredBytes: 1e12 } },
+  'repeats-without-pause': pauseless(),
+  'knows-no-task-again': {
+    hear: (frame) => named(frame, ({ taskId, epoch }) => `${taskId}@${epoch}`),
+    say: withPlainNames,
+  },
+  'keeps-what-waits': { say: (frame) => (frame.frame.case === 'release' ? null : frame) },
   'takes-no-leave': { options: { signals: ['SIGUSR2'] } },
 };
+
+let deafRunning = 0;
 
 const { say = (frame) => frame, hear = (frame) => frame, options = {} } = ways[process.env.REEVE_TAMPER];
 if (process.env.REEVE_TAMPER === 'takes-no-leave') process.on('SIGTERM', () => undefined);
@@ -39,6 +51,45 @@ function renumbered(frame, number) {
 function withoutReattach(frame) {
   if (frame.frame.case === 'hello') delete frame.frame.value.reattach;
   return frame;
+}
+
+/** What is not judged is said again at once, by the wire itself. */
+function pauseless() {
+  let gap;
+  let added = 0n;
+  let sentId = 0n;
+  return {
+    say: (frame) => {
+      frame.frameId += added;
+      if (frame.frame.value.events?.some(({ eventSeq }) => eventSeq === 2n)) gap = frame;
+      sentId = frame.frameId;
+      return frame;
+    },
+    hear: (frame, answer) => {
+      if (!isGap(frame)) return frame;
+      added += 1n;
+      sentId += 1n;
+      answer({ ...gap, frameId: sentId });
+      return null;
+    },
+  };
+}
+
+function isGap({ frame }) {
+  const refusals = frame.case === 'verdicts' ? frame.value.verdicts.flatMap(({ rejected }) => rejected) : [];
+  return refusals.some(({ refusal }) => refusal.reason === ErrorReason.EVENT_GAP);
+}
+
+/** Every claim is a task of its own to the worker behind. */
+function named(frame, name) {
+  for (const list of Object.values(frame.frame.value ?? {})) {
+    if (Array.isArray(list)) for (const item of list) if (item.taskId !== undefined) item.taskId = name(item);
+  }
+  return frame;
+}
+
+function withPlainNames(frame) {
+  return named(frame, ({ taskId }) => taskId.split('@')[0]);
 }
 
 function onlyNews() {
@@ -99,7 +150,8 @@ function relay(worker, kit) {
   worker.on('end', () => kit.end());
   worker.on('cancelled', () => kit.cancel());
   kit.on('data', (bytes) => {
-    const heard = hear(fromBinary(WorkResponseSchema, bytes));
+    const answer = (said) => void kit.write(Buffer.from(toBinary(WorkRequestSchema, said)));
+    const heard = hear(fromBinary(WorkResponseSchema, bytes), answer);
     if (heard !== null) worker.write(Buffer.from(toBinary(WorkResponseSchema, heard)));
   });
   kit.on('error', () => undefined);
@@ -126,6 +178,12 @@ const worker = createWorker({
         await progress(slept / ms);
       }
       return { slept: ms };
+    },
+    'conformance.deaf': async ({ args: { ms } }) => {
+      const beside = deafRunning++;
+      await sleep(ms);
+      deafRunning--;
+      return { beside };
     },
     'conformance.output': async ({ args: { count, bytes } }, { output }) => {
       for (let n = 0; n < count; n++) await output({ n, text: 'x'.repeat(bytes) });

@@ -6,8 +6,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { WorkerEventSchema } from '../../src/gen/reeve/v1/worker_service_pb.js';
 import { CUT_MARK, cutText, lastBytes, markCut, wasCut } from '../../src/wire/bounded-text.js';
+import { requiredJson } from '../../src/wire/json-values.js';
 import { TokenMint } from '../../src/wire/opaque-token.js';
 import { RefusalError } from '../../src/wire/refusal-error.js';
+import { readError } from '../../src/wire/settlement-codec.js';
 import { durationMs, timestampMs, toDuration, toTimestamp } from '../../src/wire/time-values.js';
 import { readEpoch, readMark } from '../../src/wire/whole-numbers.js';
 import { readWorkerEvents } from '../../src/wire/worker-events-codec.js';
@@ -19,6 +21,35 @@ it('only a cut says that a text was cut', () => {
   expect(kept).toBe('as the upstream said... [cut]');
   expect(Buffer.byteLength(kept)).toBe(Buffer.byteLength(own));
   expect(wasCut(markCut(kept, 100))).toBe(true);
+});
+
+describe('JSON values', () => {
+  const nested = (levels: number, inside: string) => '[{"a":'.repeat(levels / 2) + inside + '}]'.repeat(levels / 2);
+
+  it('may have as many levels as args, brackets in strings and scalars aside', () => {
+    const brackets = JSON.stringify('[{'.repeat(100) + '\\"[' + '\\\\');
+    for (const text of [nested(32, '1'), nested(32, brackets), '[[],[],{}]', brackets]) {
+      expect(requiredJson('f', text)).toBe(text);
+    }
+    const tooDeep = 'f: must not be nested deeper than 32 levels';
+    for (const text of [
+      nested(32, '[]'),
+      nested(32, '{}'),
+      `[${brackets},${nested(32, '1')}]`,
+      '['.repeat(1_048_576),
+    ]) {
+      expect(() => requiredJson('f', text)).toThrow(tooDeep);
+    }
+    expect(() => requiredJson('f', '[1')).toThrow('f: is not JSON');
+  });
+
+  it('that describe a failure are told as text when they are too deep, and the failure stands', () => {
+    const detailsJson = nested(34, '1');
+    expect(readError('error', { code: 'c', message: 'm', retryable: true, detailsJson })).toMatchObject({
+      code: 'c',
+      detailsJson: JSON.stringify(detailsJson),
+    });
+  });
 });
 
 describe('epochs and marks', () => {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,6 +52,19 @@ func fail(_ context.Context, task *reeveworker.Task) (any, error) {
 	return nil, &failure
 }
 
+var deafRunning int32
+
+func deaf(_ context.Context, task *reeveworker.Task) (any, error) {
+	var args struct{ Ms float64 }
+	if err := task.Args(&args); err != nil {
+		return nil, err
+	}
+	beside := atomic.AddInt32(&deafRunning, 1) - 1
+	defer atomic.AddInt32(&deafRunning, -1)
+	time.Sleep(time.Duration(args.Ms) * time.Millisecond)
+	return map[string]int32{"beside": beside}, nil
+}
+
 func output(_ context.Context, task *reeveworker.Task) (any, error) {
 	var args struct{ Count, Bytes int }
 	if err := task.Args(&args); err != nil {
@@ -72,6 +86,7 @@ func main() {
 			"conformance.echo":   echo,
 			"conformance.sleep":  sleep,
 			"conformance.fail":   fail,
+			"conformance.deaf":   deaf,
 			"conformance.output": output,
 		},
 		Slots:      16,

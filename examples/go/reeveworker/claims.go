@@ -2,6 +2,7 @@ package reeveworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -37,8 +38,7 @@ func (w *Worker) hear(response *reevev1.WorkResponse) {
 		if isPassing(frame.Rejection.Refusal) {
 			// Events are numbered, so saying all of them again is safe.
 			for _, t := range w.tasks {
-				t := t
-				w.later(againAfter, t, t.sayAgain)
+				w.rest(t, frame.Rejection.Refusal)
 			}
 		}
 	}
@@ -81,6 +81,7 @@ func (w *Worker) reconcile(kept []*reevev1.HeldClaim) {
 		}
 		w.answered(t, through)
 		if t.phase == settling && len(t.events) == 0 {
+			t.asking = nil
 			w.settle(t, t.ending) // judged and still ours: it was refused, and will be again
 		}
 		t.sayAgain()
@@ -94,7 +95,7 @@ func (w *Worker) take(claim *reevev1.Claim) {
 		}
 		w.lose(earlier)
 	}
-	t := &Task{Claim: claim, worker: w}
+	t := &Task{Claim: claim, worker: w, repeats: pauses{first: firstRepeat}, asks: pauses{first: firstAsk}}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	w.tasks[claim.TaskId] = t
 	if w.draining {
@@ -118,10 +119,8 @@ func (w *Worker) judge(verdict *reevev1.TaskVerdict) {
 		case reason == reevev1.ErrorReason_ERROR_REASON_LEASE_LOST:
 			w.lose(t)
 			return
-		case reason == reevev1.ErrorReason_ERROR_REASON_EVENT_GAP:
-			t.sayAgain()
 		case rejected.EventSeq > t.answeredThrough: // not judged
-			w.later(againAfter, t, t.sayAgain)
+			w.rest(t, rejected.Refusal)
 		case t.phase == settling && rejected.EventSeq == t.lastSeq:
 			endingRefused = rejected.Refusal
 		default:
@@ -129,11 +128,16 @@ func (w *Worker) judge(verdict *reevev1.TaskVerdict) {
 		}
 	}
 	switch {
-	case t.phase != settling || t.answeredThrough < t.lastSeq:
+	case t.phase != settling || t.asking != nil || t.answeredThrough < t.lastSeq:
 	case endingRefused == nil:
 		w.forget(t)
 	case isPassing(endingRefused):
-		w.later(againAfter, t, func() { w.settle(t, t.ending) })
+		t.asking = endingRefused
+		if w.leaving && t.awaitsChildren() {
+			w.release(t)
+			return
+		}
+		w.later(t.asks.next(hint(endingRefused)), t, func() { w.ask(t) })
 	case !t.endingRefused:
 		t.endingRefused = true
 		w.settle(t, failed(&Failure{Code: "ending_refused", Message: endingRefused.Message}))
@@ -165,16 +169,29 @@ func (w *Worker) held(taskID string, epoch int64) *Task {
 func (w *Worker) settle(t *Task, ending *reevev1.WorkerEvent) {
 	t.phase, t.ending = settling, ending
 	// What was said already is kept as it was, should the same be said again under another number.
-	err := w.say(t, proto.Clone(ending).(*reevev1.WorkerEvent))
-	if err != nil {
-		t.ending = failed(&Failure{Code: "result_too_large", Message: err.Error()})
+	var unsayable *Failure
+	if errors.As(w.say(t, proto.Clone(ending).(*reevev1.WorkerEvent)), &unsayable) {
+		t.ending = failed(unsayable)
 		_ = w.say(t, proto.Clone(t.ending).(*reevev1.WorkerEvent))
 	}
+}
+
+// ask is for the same ending once more.
+func (w *Worker) ask(t *Task) {
+	if t.asking != nil {
+		t.asking = nil
+		w.settle(t, t.ending)
+	}
+}
+
+func (t *Task) awaitsChildren() bool {
+	return t.asking.GetReason() == reevev1.ErrorReason_ERROR_REASON_CHILDREN_ACTIVE
 }
 
 func (w *Worker) answered(t *Task, through int64) {
 	if through > t.answeredThrough {
 		t.answeredThrough = through
+		t.repeats.reset()
 	}
 	if t.sentThrough < t.answeredThrough {
 		t.sentThrough = t.answeredThrough
@@ -185,7 +202,15 @@ func (w *Worker) answered(t *Task, through int64) {
 	}
 }
 
-func (t *Task) sayAgain() { t.sentThrough = t.answeredThrough }
+// rest: nothing of it is sent for a while, then all that was not judged.
+func (w *Worker) rest(t *Task, refusal *reevev1.Refusal) {
+	if !t.resting {
+		t.resting = true
+		w.later(t.repeats.next(hint(refusal)), t, t.sayAgain)
+	}
+}
+
+func (t *Task) sayAgain() { t.resting, t.sentThrough = false, t.answeredThrough }
 
 func (w *Worker) lose(t *Task) {
 	t.stop(ErrLeaseLost)
@@ -199,14 +224,14 @@ func (w *Worker) forget(t *Task) {
 	w.answered(t, t.lastSeq)
 	t.phase = over
 	if t.running {
-		w.strays++
+		w.strays[t] = true
 	}
 	delete(w.tasks, t.Claim.TaskId)
 	w.saySlots()
 }
 
 func (w *Worker) release(t *Task) {
-	t.phase = releasing
+	t.phase, t.asking = releasing, nil
 	if w.stream != nil {
 		w.stream.releases = append(w.stream.releases, t)
 	}

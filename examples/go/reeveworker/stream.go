@@ -18,6 +18,8 @@ const (
 	welcomeLimit  = 15 * time.Second
 	// For the server to answer what is outstanding.
 	halfClosedLimit = 5 * time.Second
+	// What was welcome for so long was no failure.
+	lasting = 10 * time.Second
 )
 
 // stream is one Work call: its frames and their numbers, its heartbeats, and the watch over the server's silence.
@@ -33,7 +35,9 @@ type stream struct {
 	slots      int32
 	interval   time.Duration
 	heardAt    time.Time
+	welcomedAt time.Time
 	welcomed   bool
+	tookWords  bool // something that was said on it was judged
 	drains     bool // the server is going
 	halfClosed bool
 	beatDue    bool
@@ -90,7 +94,7 @@ func (s *stream) receive() error {
 func (s *stream) hear(response *reevev1.WorkResponse) {
 	switch frame := response.Frame.(type) {
 	case *reevev1.WorkResponse_Welcome:
-		s.interval, s.welcomed = frame.Welcome.HeartbeatInterval.AsDuration(), true
+		s.interval, s.welcomed, s.welcomedAt = frame.Welcome.HeartbeatInterval.AsDuration(), true, time.Now()
 		s.worker.welcome(s, frame.Welcome)
 	case *reevev1.WorkResponse_Drain:
 		s.drains = true
@@ -108,8 +112,16 @@ func (s *stream) hear(response *reevev1.WorkResponse) {
 		rejection := &reevev1.FrameRejection{FrameId: response.FrameId, Refusal: refusal}
 		s.put(&reevev1.WorkRequest{Frame: &reevev1.WorkRequest_Rejection{Rejection: rejection}})
 	default:
+		if _, isVerdicts := frame.(*reevev1.WorkResponse_Verdicts); isVerdicts {
+			s.tookWords = true
+		}
 		s.worker.hear(response)
 	}
+}
+
+// wasOfUse: a Welcome alone is no success, as what was said next may be what ends every stream.
+func (s *stream) wasOfUse() bool {
+	return s.tookWords || s.welcomed && time.Since(s.welcomedAt) > lasting
 }
 
 // put queues a frame that waits for no event.
@@ -196,7 +208,7 @@ func (s *stream) takeUnsent() []*reevev1.WorkerEvent {
 	var events []*reevev1.WorkerEvent
 	room := maxFrameBytes
 	for _, t := range s.worker.tasks {
-		for t.sentThrough < t.lastSeq {
+		for t.sentThrough < t.lastSeq && !t.resting {
 			event := t.events[t.sentThrough+1-t.events[0].EventSeq]
 			if room -= proto.Size(event) + 8; room < 0 {
 				return events

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	reevev1 "reeve.example/gen/reeve/v1"
@@ -56,6 +57,9 @@ type Task struct {
 	lastSeq, sentThrough, answeredThrough int64
 	cancellationToken                     string
 	ending                                *reevev1.WorkerEvent
+	asking                                *reevev1.Refusal // of the ending, for now: it is asked for again
+	resting                               bool             // what was said was not judged; it is said again after a pause
+	repeats, asks                         pauses
 }
 
 // Args reads the arguments into a value of the handler's own type.
@@ -68,7 +72,7 @@ func (t *Task) Args(into any) error {
 
 // Progress says how far it is, from 0 to 1. An error means that the handler has to stop, as with all that follow.
 func (t *Task) Progress(fraction float64, message string) error {
-	progress := &reevev1.Progress{Fraction: &fraction, Message: message}
+	progress := &reevev1.Progress{Fraction: &fraction, Message: sayable(message, maxMessageBytes)}
 	return t.say(&reevev1.WorkerEvent{Event: &reevev1.WorkerEvent_Progress{Progress: progress}})
 }
 
@@ -141,7 +145,32 @@ func (t *Task) acknowledge() {
 	t.worker.receipt(t, reevev1.ReceiptKind_RECEIPT_KIND_ACKNOWLEDGED)
 }
 
+const (
+	maxCodeBytes    = 128
+	maxMessageBytes = 8192
+)
+
 func failed(failure *Failure) *reevev1.WorkerEvent {
-	taskError := &reevev1.TaskError{Code: failure.Code, Message: failure.Message, Retryable: &failure.Retryable}
+	taskError := &reevev1.TaskError{
+		Code:      sayable(failure.Code, maxCodeBytes),
+		Message:   sayable(failure.Message, maxMessageBytes),
+		Retryable: &failure.Retryable,
+	}
+	if taskError.Code == "" {
+		taskError.Code = "handler_error"
+	}
 	return &reevev1.WorkerEvent{Event: &reevev1.WorkerEvent_Failed{Failed: &reevev1.Failed{Error: taskError}}}
+}
+
+func handlerError(message string) *reevev1.WorkerEvent {
+	return failed(&Failure{Code: "handler_error", Message: message, Retryable: true})
+}
+
+// sayable is the text as a frame can hold it: UTF-8, of so many bytes.
+func sayable(text string, mostBytes int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > mostBytes {
+		text = strings.ToValidUTF8(text[:mostBytes], "")
+	}
+	return text
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"math/rand"
 	"os"
 	"sync"
 	"time"
@@ -27,12 +26,9 @@ import (
 
 const (
 	forever            = time.Duration(1<<63 - 1)
-	maxUnansweredBytes = 8 << 20 // beyond it handlers wait in Progress and Output
-	firstBackoff       = 100 * time.Millisecond
-	longestBackoff     = 5 * time.Second
+	maxUnansweredBytes = 8 << 20         // beyond it handlers wait in Progress and Output
 	stopLimit          = 2 * time.Second // for handlers that a drain has asked to stop
 	answerLimit        = 5 * time.Second // for the server to answer what was said last
-	againAfter         = 250 * time.Millisecond
 )
 
 // Handler does one task. What it returns is the result, as JSON; an error fails the attempt, unless the handler had to
@@ -52,12 +48,13 @@ type Worker struct {
 	mu              sync.Mutex
 	wake            chan struct{} // closed and replaced by every change
 	tasks           map[string]*Task
-	strays          int32 // handlers that still run though their claim is over
+	strays          map[*Task]bool // their handlers still run though their claim is over
 	unansweredBytes int
 	maxEventBytes   int
 	session         *reevev1.Reattach // id and secret, from Welcome
 	stream          *stream           // while it is welcomed
 	draining        bool
+	leaving         bool // nothing is waited for any more
 	closing         bool
 }
 
@@ -95,7 +92,7 @@ func (w *Worker) prepare() {
 	if w.DialOptions == nil {
 		w.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	}
-	w.wake, w.tasks, w.maxEventBytes = make(chan struct{}), map[string]*Task{}, 1<<20
+	w.wake, w.tasks, w.strays, w.maxEventBytes = make(chan struct{}), map[string]*Task{}, map[*Task]bool{}, 1<<20
 }
 
 // changed wakes whoever waits. Like everything below without a lock of its own it is called under w.mu.
@@ -139,7 +136,12 @@ func (w *Worker) say(t *Task, event *reevev1.WorkerEvent) error {
 	if t.phase == over {
 		return nil
 	}
-	if size := proto.Size(event); size > w.maxEventBytes+4096 {
+	// What cannot be encoded would end this stream, and every later one that says it again.
+	bytes, err := proto.Marshal(event)
+	if err != nil {
+		return &Failure{Code: "event_unsayable", Message: err.Error(), Retryable: true}
+	}
+	if size := len(bytes); size > w.maxEventBytes+4096 {
 		return &Failure{Code: "event_too_large", Message: fmt.Sprintf("%d bytes, store it elsewhere", size)}
 	}
 	t.lastSeq++
@@ -151,19 +153,26 @@ func (w *Worker) say(t *Task, event *reevev1.WorkerEvent) error {
 	return nil
 }
 
+// runHandler settles whatever the handler does: a claim without an ending is held for ever.
 func (w *Worker) runHandler(t *Task) {
-	ending := w.endingOf(t)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t.running = false
-	t.cancel()
-	if t.phase == over {
-		w.strays--
-		w.saySlots()
-	} else if ending != nil && t.phase == open {
-		w.settle(t, ending)
-	}
-	w.changed()
+	ending := handlerError("the handler ended its goroutine") // what runtime.Goexit leaves
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			ending = handlerError(fmt.Sprintf("panic: %v", panicked))
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		t.running = false
+		t.cancel()
+		if t.phase == over {
+			delete(w.strays, t)
+			w.saySlots()
+		} else if ending != nil && t.phase == open {
+			w.settle(t, ending)
+		}
+		w.changed()
+	}()
+	ending = w.endingOf(t)
 }
 
 // endingOf runs the handler; nil where the server settles, or gets the task back.
@@ -172,10 +181,7 @@ func (w *Worker) endingOf(t *Task) *reevev1.WorkerEvent {
 	if handler == nil {
 		return failed(&Failure{Code: "no_handler", Message: "no handler for " + t.Claim.ActionKind, Retryable: true})
 	}
-	w.mu.Lock()
-	_ = w.say(t, &reevev1.WorkerEvent{Event: &reevev1.WorkerEvent_Started{Started: &reevev1.Started{}}})
-	w.mu.Unlock()
-	result, err := call(handler, t)
+	result, err := w.callHandler(handler, t)
 	if err == nil {
 		text, jsonErr := json.Marshal(result)
 		if jsonErr == nil {
@@ -196,8 +202,30 @@ func (w *Worker) endingOf(t *Task) *reevev1.WorkerEvent {
 	case errors.As(err, &failure):
 		return failed(failure)
 	default:
-		return failed(&Failure{Code: "handler_error", Message: err.Error(), Retryable: true})
+		return handlerError(err.Error())
 	}
+}
+
+func (w *Worker) callHandler(handler Handler, t *Task) (any, error) {
+	w.mu.Lock()
+	// An earlier handler of the task may not have heard yet that it has lost it.
+	w.waitFor(func() bool { return t.why != nil || !w.isStray(t.Claim.TaskId) }, forever)
+	if t.why != nil {
+		w.mu.Unlock()
+		return nil, t.Stopped()
+	}
+	_ = w.say(t, &reevev1.WorkerEvent{Event: &reevev1.WorkerEvent_Started{Started: &reevev1.Started{}}})
+	w.mu.Unlock()
+	return handler(t.ctx, t)
+}
+
+func (w *Worker) isStray(taskID string) bool {
+	for t := range w.strays {
+		if t.Claim.TaskId == taskID {
+			return true
+		}
+	}
+	return false
 }
 
 // obeys: what the handler returned is its obedience to a stop.
@@ -208,15 +236,6 @@ func obeys(err error) bool {
 		}
 	}
 	return false
-}
-
-func call(handler Handler, t *Task) (result any, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("panic: %v", panicked)
-		}
-	}()
-	return handler(t.ctx, t)
 }
 
 func (w *Worker) hello() *reevev1.Hello {
@@ -239,10 +258,10 @@ func (w *Worker) hello() *reevev1.Hello {
 
 // freeSlots: a handler that does not stop still takes its place.
 func (w *Worker) freeSlots() int32 {
-	if w.strays > w.Slots {
-		return 0
+	if strays := int32(len(w.strays)); strays < w.Slots {
+		return w.Slots - strays
 	}
-	return w.Slots - w.strays
+	return 0
 }
 
 func (w *Worker) saySlots() {
@@ -252,7 +271,7 @@ func (w *Worker) saySlots() {
 }
 
 func (w *Worker) stayAttached() error {
-	backoff, everWelcomed := firstBackoff, false
+	reconnects, everWelcomed := pauses{first: firstReconnect}, false
 	for {
 		s := &stream{worker: w}
 		err := s.run()
@@ -263,8 +282,9 @@ func (w *Worker) stayAttached() error {
 		}
 		code := status.Code(err)
 		log.Printf("reeve: the stream has ended: %v", err)
-		if s.welcomed {
-			backoff, everWelcomed = firstBackoff, true
+		everWelcomed = everWelcomed || s.welcomed
+		if s.wasOfUse() {
+			reconnects.reset()
 		}
 		if !everWelcomed && isHopeless(code) {
 			w.mu.Unlock()
@@ -278,11 +298,7 @@ func (w *Worker) stayAttached() error {
 			}
 		}
 		if err != nil || !s.drains {
-			wait := backoff/2 + time.Duration(rand.Int63n(int64(backoff/2)))
-			w.waitFor(func() bool { return w.closing }, wait)
-			if backoff *= 2; backoff > longestBackoff {
-				backoff = longestBackoff
-			}
+			w.waitFor(func() bool { return w.closing }, reconnects.next(0))
 		}
 		closing := w.closing
 		w.mu.Unlock()
@@ -308,10 +324,15 @@ func (w *Worker) drain() {
 	if w.stream != nil {
 		w.sayDrain(w.stream)
 	}
+	for _, t := range w.tasks {
+		w.ask(t)
+	}
 	w.waitFor(func() bool { return len(w.tasks) == 0 }, w.DrainGrace)
+	w.leaving = true
 	for _, t := range w.tasks {
 		t.stop(ErrDraining)
 	}
+	w.changed()
 	w.waitFor(func() bool {
 		for _, t := range w.tasks {
 			if t.running {
@@ -321,7 +342,7 @@ func (w *Worker) drain() {
 		return true
 	}, stopLimit)
 	for _, t := range w.tasks {
-		if t.phase == open {
+		if t.phase == open || t.awaitsChildren() {
 			w.release(t)
 		}
 	}

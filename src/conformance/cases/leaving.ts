@@ -1,6 +1,7 @@
 /**
  * How a worker leaves on SIGTERM: it says so, finishes or hands back what it holds, and ends with exit code 0.
  */
+import { ErrorReason } from '../../gen/reeve/v1/error_reason_pb.js';
 import { LeaseLossCause } from '../../gen/reeve/v1/worker_service_pb.js';
 import { type ConformanceCase, demand } from '../case.js';
 import type { Kit } from '../kit.js';
@@ -8,13 +9,16 @@ import { KINDS, LEAVING_LIMIT_MS } from '../kit-contract.js';
 import type { KitSession } from '../kit-session.js';
 import { claimOf, type OfferedClaim } from '../offered-claim.js';
 
+function isReleased(session: KitSession, claim: OfferedClaim): boolean {
+  const released = session.heardOf('release').flatMap(({ claims }) => claims);
+  return released.some(({ taskId, epoch }) => taskId === claim.taskId && epoch === claim.epoch);
+}
+
 /** Waits until the claim is settled or released; a release is answered. */
 async function ended(kit: Kit, session: KitSession, claim: OfferedClaim): Promise<'settled' | 'released'> {
   const find = () => {
     if (kit.ledger.endings(claim).length > 0) return 'settled';
-    const released = session.heardOf('release').flatMap(({ claims }) => claims);
-    const isReleased = released.some(({ taskId, epoch }) => taskId === claim.taskId && epoch === claim.epoch);
-    return isReleased ? 'released' : undefined;
+    return isReleased(session, claim) ? 'released' : undefined;
   };
   const how = await kit.signals.until(find, `${claim.taskId} settled or released`);
   if (how === 'released') session.lose(claim, LeaseLossCause.RELEASED);
@@ -65,6 +69,31 @@ export const leaving: readonly ConformanceCase[] = [
       session.offer(late);
       const ends = [ended(kit, session, late), ended(kit, session, long)];
       await Promise.all(ends);
+      await kit.leaves(LEAVING_LIMIT_MS);
+    },
+  },
+  {
+    id: 'leave-children',
+    title: 'asks again for a result that waits for children, and hands the claim back when it has to leave before them',
+    run: async (kit) => {
+      const session = await kit.welcome();
+      const claim = claimOf(KINDS.echo, {});
+      session.withhold(claim);
+      session.offer(claim);
+      for (let refused = 0; !isReleased(session, claim); refused += 1) {
+        const find = () => isReleased(session, claim) || kit.ledger.endings(claim).length > refused || undefined;
+        await kit.signals.until(find, 'the result once more after CHILDREN_ACTIVE, or the release of its claim');
+        const endings = kit.ledger.endings(claim);
+        demand(
+          endings.every((ending) => ending === 'completed'),
+          `after CHILDREN_ACTIVE it settled with ${endings.join(', ')}`,
+        );
+        if (endings.length === refused) continue;
+        const seq = kit.ledger.said(claim).length;
+        session.judge(claim, seq, { seq, why: ErrorReason.CHILDREN_ACTIVE });
+        if (refused === 1) kit.askToLeave();
+      }
+      session.lose(claim, LeaseLossCause.RELEASED);
       await kit.leaves(LEAVING_LIMIT_MS);
     },
   },

@@ -3,10 +3,11 @@
  * what nobody answered; or, when the session is gone, as a new one that has forgotten the old work.
  */
 import { status } from '@grpc/grpc-js';
+import { LeaseLossCause } from '../../gen/reeve/v1/worker_service_pb.js';
 import { type ConformanceCase, demand } from '../case.js';
 import type { Kit } from '../kit.js';
 import { KINDS } from '../kit-contract.js';
-import type { KitSession } from '../kit-session.js';
+import { ACCEPT_TIMEOUT_MS, type KitSession } from '../kit-session.js';
 import { claimedAgain, claimOf, type OfferedClaim } from '../offered-claim.js';
 
 const SLEEP_MS = 1_500;
@@ -16,6 +17,12 @@ async function startedSleep(kit: Kit, session: KitSession, ms = SLEEP_MS): Promi
   session.offer(claim);
   await kit.said(claim, 'progress');
   return claim;
+}
+
+/** Whether it is before the server takes it back. */
+function isAccepted(kit: Kit, claim: OfferedClaim): Promise<boolean> {
+  const accepted = kit.said(claim, 'accepted').then(() => true);
+  return Promise.race([accepted, kit.signals.quiet(ACCEPT_TIMEOUT_MS).then(() => false)]);
 }
 
 export const reattach: readonly ConformanceCase[] = [
@@ -75,6 +82,37 @@ export const reattach: readonly ConformanceCase[] = [
       fresh.offer(again);
       await kit.completes(again);
       await kit.worksStill(fresh);
+    },
+  },
+  {
+    id: 'deaf-handler',
+    title:
+      'runs no task beside itself that comes again while its old handler has not stopped: it waits, or is not accepted',
+    run: async (kit) => {
+      const session = await kit.welcome();
+      const claim = claimOf(KINDS.deaf, { ms: SLEEP_MS });
+      session.offer(claim);
+      await kit.said(claim, 'started');
+      kit.server.cut();
+      const { stream } = await kit.reattachArrival(session);
+      kit.ledger.over(claim, 'its session is gone');
+      stream.refuse(status.FAILED_PRECONDITION, 'SESSION_GONE');
+      const fresh = await kit.welcome({}, 'a new session after SESSION_GONE');
+      let again = claimedAgain(claim);
+      fresh.offer(again);
+      await kit.worksStill(fresh);
+      if (!(await isAccepted(kit, again))) {
+        fresh.lose(again, LeaseLossCause.NOT_ACCEPTED);
+        again = claimedAgain(again);
+        fresh.offer(again);
+      }
+      const { value } = await kit.completes(again);
+      const { beside } = JSON.parse(value.resultJson || '{}') as { beside?: unknown };
+      demand(
+        typeof beside === 'number',
+        `the result of ${KINDS.deaf} is ${value.resultJson}, without the number beside`,
+      );
+      demand(beside === 0, 'it ran the task a second time while the first handler had not stopped');
     },
   },
   {

@@ -8,6 +8,10 @@ import { KINDS } from '../kit-contract.js';
 import { refusalOf } from '../kit-session.js';
 import { claimOf } from '../offered-claim.js';
 
+const REFUSALS = 7;
+/** Pauses of 10 ms that double come to twice as much. */
+const LEAST_PAUSES_MS = 600;
+
 export const verdicts: readonly ConformanceCase[] = [
   {
     id: 'event-refused',
@@ -57,6 +61,30 @@ export const verdicts: readonly ConformanceCase[] = [
       await kit.signals.until(find, 'number 2 once more, after a gap before number 3');
       session.judgeFreely(claim);
       await kit.completes(claim);
+    },
+  },
+  {
+    id: 'event-gap-again',
+    title: 'says it again after growing pauses when the server still has not got it',
+    run: async (kit) => {
+      const session = await kit.welcome();
+      const claim = claimOf(KINDS.sleep, { ms: 600 });
+      session.withhold(claim);
+      session.offer(claim);
+      const times = () => session.numbersOf(claim).filter((number) => number === 2).length;
+      const saidTimes = (count: number) =>
+        kit.signals.until(
+          () => times() >= count || undefined,
+          `number 2 for the ${count}. time, after a gap before it`,
+        );
+      await saidTimes(1);
+      const firstAt = performance.now();
+      for (let count = 1; count <= REFUSALS; count += 1) {
+        session.judge(claim, 1, { seq: 2, why: ErrorReason.EVENT_GAP });
+        await saidTimes(count + 1);
+      }
+      const tookMs = Math.round(performance.now() - firstAt);
+      demand(tookMs >= LEAST_PAUSES_MS, `it said the same ${REFUSALS} times more within ${tookMs} ms`);
     },
   },
   {

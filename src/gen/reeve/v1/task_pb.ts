@@ -543,7 +543,8 @@ export type TaskError = Message<"reeve.v1.TaskError"> & {
   retryable?: boolean | undefined;
 
   /**
-   * Anything further, a JSON value. At most 64 KiB; longer text is dropped. Empty: none.
+   * Anything further, a JSON value. At most 64 KiB; longer text is dropped, and what is deeper than
+   * 32 levels is kept as a string. Empty: none.
    *
    * @generated from field: string details_json = 4;
    */
@@ -613,8 +614,8 @@ export const ExecutionDetailSchema: GenMessage<ExecutionDetail> = /*@__PURE__*/
  */
 export type Completed = Message<"reeve.v1.Completed"> & {
   /**
-   * The result, a JSON value. At most 1 MiB; what is larger is MALFORMED, store it elsewhere and
-   * send `result_ref`. Empty: no result.
+   * The result, a JSON value. At most 1 MiB and 32 levels deep; what is larger is MALFORMED, store
+   * it elsewhere and send `result_ref`. Empty: no result.
    *
    * @generated from field: string result_json = 1;
    */

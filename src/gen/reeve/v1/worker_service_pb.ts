@@ -1130,7 +1130,7 @@ export type Output = Message<"reeve.v1.Output"> & {
    */
   content: {
     /**
-     * A JSON value of at most 1 MiB.
+     * A JSON value of at most 1 MiB, 32 levels deep.
      *
      * @generated from field: string output_json = 1;
      */
@@ -1231,8 +1231,8 @@ export const SuspendedSchema: GenMessage<Suspended> = /*@__PURE__*/
  */
 export type Checkpoint = Message<"reeve.v1.Checkpoint"> & {
   /**
-   * A JSON value of at most 128 KiB: it travels in one claim with the arguments. Store what is
-   * larger elsewhere and save where.
+   * A JSON value of at most 128 KiB, 32 levels deep: it travels in one claim with the arguments.
+   * Store what is larger elsewhere and save where.
    *
    * @generated from field: string checkpoint_json = 1;
    */
@@ -1298,7 +1298,7 @@ export type ReleasedClaim = Message<"reeve.v1.ReleasedClaim"> & {
   epoch: bigint;
 
   /**
-   * State for the next attempt, a JSON value of at most 128 KiB. Empty: keep the last checkpoint.
+   * State for the next attempt, as in Checkpoint. Empty: keep the last checkpoint.
    *
    * @generated from field: string checkpoint_json = 4;
    */
