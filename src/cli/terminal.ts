@@ -1,6 +1,7 @@
 /**
  * Where a command writes and what it may assume about who reads: a person at a terminal, or a program. Commands print
- * results through it and nothing else; a reader that goes away (`reeve list | head`) ends the program quietly.
+ * results through it and nothing else; a reader that goes away (`reeve list | head`) ends the program quietly, unless
+ * what it does matters more than what it prints.
  */
 import type { Readable } from 'node:stream';
 import { chooseStyle, type Style } from './render/style.js';
@@ -18,12 +19,20 @@ export interface Terminal {
   note(text: string): void;
   /** Replaces the last line, without ending it. Only when `live`. */
   redraw(text: string): void;
+  /** From now on a reader that goes away ends nothing; what is printed after that is lost. */
+  outliveReaders(): void;
 }
 
 export function processTerminal(): Terminal {
   const { stdout, stderr, stdin, env } = process;
-  endQuietlyOn(stdout);
-  endQuietlyOn(stderr);
+  let outlives = false;
+  for (const stream of [stdout, stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (outlives) return;
+      if (error.code === 'EPIPE') process.exit();
+      throw error;
+    });
+  }
   const live = stdout.isTTY && env['TERM'] !== 'dumb';
   let drawn = false;
   const clear = () => {
@@ -48,12 +57,8 @@ export function processTerminal(): Terminal {
       stdout.write(text);
       drawn = text !== '';
     },
+    outliveReaders: () => {
+      outlives = true;
+    },
   };
-}
-
-function endQuietlyOn(stream: NodeJS.WriteStream): void {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit();
-    throw error;
-  });
 }

@@ -46,7 +46,7 @@ export { CancelRequested, DeadlineExceeded, Draining, LeaseLost, StopReason } fr
 export type { DrainOptions, TaskWorker } from './worker/task-worker.js';
 export type { WorkerOptions } from './worker/worker-options.js';
 export type { CompletionInput, ErrorInput, ExecutionDetail, FailureInput } from './settlement.js';
-export type { JsonObject, JsonValue } from './transport/json.js';
+export { type JsonObject, JsonText, type JsonValue } from './transport/json.js';
 export { OptionError } from './transport/option-checks.js';
 export type { TlsOptions } from './transport/rpc.js';
 export { isReeveError, ReeveError, type ReeveErrorReason } from './transport/reeve-error.js';

@@ -3,8 +3,8 @@
  * They are kept as they were written; only that they are JSON, not too large, and not nested deeper than every reader
  * can follow is checked. (Args are held to more, by the kernel: they are hashed.)
  */
-import { MAX_JSON_DEPTH } from '../kernel/admission/json-problem.js';
 import { exceedsUtf8Bytes } from '../kernel/admission/text-rules.js';
+import { MAX_JSON_VALUE_LEVELS, isDeeperThan } from '../lib/json-depth.js';
 import { malformedField } from './refusal-error.js';
 
 /** One result, output, checkpoint or input, in bytes of UTF-8. */
@@ -26,33 +26,12 @@ export function requiredJson(field: string, text: string, maxBytes = MAX_JSON_VA
 
 /** Why the text is no JSON value that all can read; null when it is one. */
 export function jsonProblem(text: string): string | null {
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) return `must not be nested deeper than ${MAX_JSON_DEPTH} levels`;
+  if (isDeeperThan(text, MAX_JSON_VALUE_LEVELS))
+    return `must not be nested deeper than ${MAX_JSON_VALUE_LEVELS} levels`;
   try {
     JSON.parse(text);
     return null;
   } catch {
     return 'is not JSON (RFC 8259)';
   }
-}
-
-const QUOTE = 0x22;
-const OPEN_BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-
-/** By the brackets outside of strings; what is wrong with the text otherwise is the parser's to find. */
-function isDeeperThan(text: string, levels: number): boolean {
-  let depth = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at);
-    if (unit === QUOTE) inString = !inString;
-    else if (inString) at += unit === BACKSLASH ? 1 : 0;
-    else if (unit === OPEN_BRACKET || unit === OPEN_BRACE) depth += 1;
-    else if (unit === CLOSE_BRACKET || unit === CLOSE_BRACE) depth -= 1;
-    if (depth > levels) return true;
-  }
-  return false;
 }

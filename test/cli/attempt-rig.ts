@@ -1,9 +1,10 @@
 // One attempt done by a real child program, with everything it says written down instead of sent.
 
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type ChildAttemptOptions, runChildAttempt } from '../../src/cli/exec/child-attempt.js';
 import type { Rejected } from '../../src/cli/exec/saying.js';
 import { ClaimSchema } from '../../src/gen/reeve/v1/worker_service_pb.js';
+import { JsonText } from '../../src/sdk/transport/json.js';
 import { Claim } from '../../src/sdk/worker/claim.js';
 import type { HandlerContext } from '../../src/sdk/worker/handler.js';
 
@@ -18,7 +19,12 @@ export interface Attempt {
   readonly heard: (kind: string) => Promise<void>;
 }
 
-export function startAttempt(command: string, options: Partial<ChildAttemptOptions> = {}, args: object = {}): Attempt {
+export function startAttempt(
+  command: string,
+  options: Partial<ChildAttemptOptions> = {},
+  args: object = {},
+  claimed: MessageInitShape<typeof ClaimSchema> = {},
+): Attempt {
   const said: (readonly unknown[])[] = [];
   const rejected: (Rejected & { readonly lineNumber: number })[] = [];
   const waiting: { kind: string; resolve: () => void }[] = [];
@@ -26,7 +32,7 @@ export function startAttempt(command: string, options: Partial<ChildAttemptOptio
   const say =
     (kind: string) =>
     async (...content: readonly unknown[]) => {
-      said.push([kind, ...content]);
+      said.push([kind, ...content.map((value) => (value instanceof JsonText ? value.toJSON() : value))]);
       for (const each of waiting) if (each.kind === kind) each.resolve();
     };
   const context: HandlerContext = {
@@ -51,6 +57,7 @@ export function startAttempt(command: string, options: Partial<ChildAttemptOptio
       argsJson: JSON.stringify(args),
       queue: 'default',
       namespace: 'default',
+      ...claimed,
     }),
   );
   const end = runChildAttempt(claim, context, {
@@ -73,8 +80,8 @@ export function startAttempt(command: string, options: Partial<ChildAttemptOptio
 }
 
 /** The same to its end. */
-export async function runAttempt(command: string, options: Partial<ChildAttemptOptions> = {}, args: object = {}) {
-  const attempt = startAttempt(command, options, args);
+export async function runAttempt(...asked: Parameters<typeof startAttempt>) {
+  const attempt = startAttempt(...asked);
   return { ...attempt, end: await attempt.end };
 }
 

@@ -1,7 +1,8 @@
 // Child programs of every sort: well-behaved, silent, deaf, endless, stubborn, broken.
 
 import { describe, expect, it } from 'vitest';
-import { MAX_LINE_BYTES } from '../../src/cli/exec/saying.js';
+import { MAX_LINE_BYTES, MAX_REJECTED_LINES } from '../../src/cli/exec/saying.js';
+import { JsonText } from '../../src/sdk/transport/json.js';
 import {
   CancelTask,
   Completion,
@@ -15,6 +16,12 @@ import { node, runAttempt, startAttempt } from './attempt-rig.js';
 
 const progress = '{"type":"task.progress","payload":{"progress":0.5}}';
 const completed = '{"type":"task.completed","payload":{"result":{"n":1}}}';
+
+/** Prints the text; `LONG` in it stands for more than a line may have. */
+function printing(text: string): string {
+  const source = JSON.stringify(text);
+  return node(`process.stdout.write(${source}.replace("LONG", "x".repeat(${MAX_LINE_BYTES})))`);
+}
 
 describe('the claim', () => {
   it('comes as one JSON line and in the environment', async () => {
@@ -48,6 +55,16 @@ describe('the claim', () => {
     expect(end).toBeInstanceOf(Completion);
   });
 
+  it('brings what was saved and what was resumed with as the texts that they are', async () => {
+    const saved = '{"n":9007199254740993,"h":1e400,"d":1.50}';
+    const resumed = '[12345678901234567890,-0]';
+    const echo = `read -r line; printf '%s' "$line" >&2; exit 3`;
+    const { end } = await runAttempt(echo, {}, {}, { checkpointJson: saved, resumeInputJson: resumed });
+    const { errorDetail } = (end as TaskFailure).input;
+    expect(errorDetail).toContain(`"checkpoint":${saved},`);
+    expect(errorDetail).toContain(`"resume_input":${resumed},`);
+  });
+
   it('can be read to the end of stdin when that is wished', async () => {
     const { end } = await runAttempt('cat >/dev/null', { closeStdin: true });
     expect(end).toEqual(new Completion({ exitCode: 0 }));
@@ -73,7 +90,7 @@ describe('what it says', () => {
       ['checkpoint', 3],
     ]);
     expect(rejected).toEqual([]);
-    expect(end).toEqual(new Completion({ exitCode: 0, result: { n: 1 } }));
+    expect(end).toEqual(new Completion({ exitCode: 0, result: new JsonText('{"n":1}') }));
   });
 
   it('is answered on stdin when it is refused', async () => {
@@ -115,7 +132,7 @@ describe('what it says', () => {
       node(`process.stdout.write("x".repeat(${3 * MAX_LINE_BYTES}) + "\\n" + JSON.stringify(${completed}))`),
     );
     expect(rejected).toMatchObject([{ lineNumber: 1, code: 'MALFORMED' }]);
-    expect(end).toEqual(new Completion({ exitCode: 0, result: { n: 1 } }));
+    expect(end).toEqual(new Completion({ exitCode: 0, result: new JsonText('{"n":1}') }));
   });
 
   it('may be nothing at all, without ever reading', async () => {
@@ -131,10 +148,46 @@ describe('what it says', () => {
   });
 });
 
+describe('a program that prints without end what is no event', () => {
+  it('is stopped after so many lines, and fails for good', async () => {
+    const { rejected, end } = await runAttempt('yes no JSON');
+    expect(rejected).toHaveLength(MAX_REJECTED_LINES + 1);
+    expect(end).toMatchObject({ input: { code: 'too_many_rejected_lines', retryable: false } });
+  });
+
+  it('keeps the end that it told before', async () => {
+    const { end } = await runAttempt(`echo '${completed}'; exec yes no JSON`);
+    expect(end).toMatchObject({ input: { result: new JsonText('{"n":1}') } });
+  });
+
+  it.each(['no JSON', '{"type":"nonsense"}'])('lets others have their turn: %s', async (line) => {
+    let seen = 0;
+    let seenBefore: number | undefined;
+    await runAttempt(printing(`${line}\n`.repeat(200)), {
+      onRejected: () => {
+        seen += 1;
+        if (seen === 1) setImmediate(() => (seenBefore = seen));
+        // All of them come in one piece, and each takes its time.
+        for (const until = performance.now() + 1; performance.now() < until;);
+      },
+    });
+    expect(seen).toBe(200);
+    expect(seenBefore).toBeLessThan(100);
+  });
+});
+
 describe('its end', () => {
   it.each([
     ['exit 3', new NonRetryable('the program ended with exit code 3', { code: 'exit_code', exitCode: 3 })],
     ['exit 75', new TaskFailure('the program asked for another attempt', { code: 'temporary_failure', exitCode: 75 })],
+    // A shell that runs it and is not replaced by it tells so in its exit code.
+    [
+      `exec 2>&-; sh -c 'kill -9 $$'; exit $?`,
+      new TaskFailure('the program was killed by SIGKILL', { code: 'killed', exitCode: 137 }),
+    ],
+    ['exit 190', new TaskFailure('the program was killed by signal 62', { code: 'killed', exitCode: 190 })],
+    ['exit 128', new NonRetryable('the program ended with exit code 128', { code: 'exit_code', exitCode: 128 })],
+    ['exit 193', new NonRetryable('the program ended with exit code 193', { code: 'exit_code', exitCode: 193 })],
     ['kill -9 $$', new TaskFailure('the program was killed by SIGKILL', { code: 'killed', exitCode: 137 })],
     [
       `echo '{"type":"task.failed","payload":{"error":{"code":"odd","message":"m","retryable":false}}}'; exit 1`,
@@ -143,7 +196,7 @@ describe('its end', () => {
     [`echo '{"type":"task.cancelled","payload":{"reason":"enough"}}'`, new CancelTask('enough', { exitCode: 0 })],
     [`echo '{"type":"task.timed_out"}'`, new OutOfTime('the program ran out of time', { exitCode: 0 })],
     [`echo '{"type":"reeve.task.suspended","payload":{"reason":"tea"}}'`, new Suspend('tea')],
-    [`echo '${completed}'; exit 9`, new Completion({ exitCode: 9, result: { n: 1 } })],
+    [`echo '${completed}'; exit 9`, new Completion({ exitCode: 9, result: new JsonText('{"n":1}') })],
   ])('%s', async (command, expected) => {
     const { end } = await runAttempt(command);
     expect(end).toEqual(expected);
@@ -153,6 +206,27 @@ describe('its end', () => {
   it('well, after a last word that was refused, is a failure', async () => {
     const { end } = await runAttempt(`echo '{"type":"task.completed","task_id":"another","payload":{"result":1}}'`);
     expect(end).toMatchObject({ input: { code: 'ending_rejected', retryable: false } });
+  });
+
+  it.each([
+    ['a result in a line that is too long', '{"type":"task.completed","payload":{"result":"LONG"}}'],
+    ['the same, and words after it', `{"type":"task.completed","payload":{"result":"LONG"}}\n${progress}`],
+    ['an ending that was cut off', '{"type":"task.completed","payload":{"result":1'],
+    ['an ending that is misspelt', '{"type":"task.complete","payload":{"result":1}}'],
+    ['an ending without its type, and blank lines', '{"payload":{"result":1}}\n\n  \n'],
+    ['an ending where none may come', '{"type":"task.blocked"}\n{"type":"task.completed"}'],
+  ])('well, after %s, is a failure', async (_what, text) => {
+    const { end } = await runAttempt(printing(text));
+    expect(end).toMatchObject({ input: { code: 'ending_rejected', retryable: false, exitCode: 0 } });
+  });
+
+  it.each([
+    ['text that was never meant as an event', 'all tests passed'],
+    ['a mistake, and an event after it', `{"type":"task.complete"}\n${progress}`],
+    ['a mistake, and a true word that changes nothing after it', '{"type":"task.complete"}\n{"type":"task.started"}'],
+  ])('well, after %s, is a completion', async (_what, text) => {
+    const { end } = await runAttempt(printing(text));
+    expect(end).toEqual(new Completion({ exitCode: 0 }));
   });
 
   it('carries the last 8 KiB of stderr when it failed', async () => {

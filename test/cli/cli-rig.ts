@@ -68,6 +68,12 @@ export class Cli {
     this.child.kill(signal);
   }
 
+  /** As `| tee` does when it goes first. */
+  closeOutputs(): void {
+    this.child.stdout.destroy();
+    this.child.stderr.destroy();
+  }
+
   /** The first line of either output that matches; rejects when the program ends without one. */
   line(pattern: RegExp): Promise<string> {
     return new Promise((settle, reject) => {

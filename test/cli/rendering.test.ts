@@ -115,6 +115,14 @@ describe('an event as a line', () => {
   it.each([
     [event('task.progress', { progress: 0.4, message: 'four\nof ten' }), /task\.progress +40% {2}four of ten$/],
     [event('task.output', { output: { a: [1] } }), /task\.output +\{"a":\[1\]\}$/],
+    [
+      { ...event('task.output', {}), payloadJson: '{"output": [\n  1e400,\t12345678901234567890]}' },
+      /task\.output +\[ 1e400, 12345678901234567890\]$/,
+    ],
+    [
+      { ...event('task.output', {}), payloadJson: `{"output":${'['.repeat(20_000)}1${']'.repeat(20_000)}}` },
+      /task\.output +\[{159}…$/,
+    ],
     [event('task.blocked', { reason: 'tea' }), /task\.blocked +tea$/],
     [event('task.failed', { error: { code: 'odd', message: 'm' } }), /task\.failed +odd: m$/],
     [event('reeve.task.claimed', { worker: 'w-1' }), /reeve\.task\.claimed +by w-1$/],

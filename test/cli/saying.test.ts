@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { AttemptState } from '../../src/cli/exec/attempt-state.js';
 import { MAX_CONTENT_BYTES, readLine, type Saying } from '../../src/cli/exec/saying.js';
+import { JsonText } from '../../src/sdk/transport/json.js';
 
 const TASK = 'task-1';
 
@@ -27,7 +28,7 @@ describe('a line that is an event', () => {
     [{ type: 'task.progress' }, { kind: 'progress', fraction: undefined, message: undefined }],
     [
       { type: 'task.output', payload: { output: null } },
-      { kind: 'output', output: null },
+      { kind: 'output', output: new JsonText('null') },
     ],
     [
       { type: 'task.blocked', payload: { reason: 'r' } },
@@ -35,11 +36,11 @@ describe('a line that is an event', () => {
     ],
     [
       { type: 'reeve.task.checkpoint', payload: { checkpoint: [1] } },
-      { kind: 'checkpoint', checkpoint: [1] },
+      { kind: 'checkpoint', checkpoint: new JsonText('[1]') },
     ],
     [
       { type: 'task.completed', payload: { result: { a: 1 }, result_ref: 's3://x' } },
-      { kind: 'completed', result: { a: 1 }, resultRef: 's3://x' },
+      { kind: 'completed', result: new JsonText('{"a":1}'), resultRef: 's3://x' },
     ],
     [{ type: 'task.completed' }, { kind: 'completed', result: undefined, resultRef: undefined }],
     [
@@ -64,6 +65,37 @@ describe('a line that is an event', () => {
     ],
   ])('%j', (line, saying) => {
     expect(sayingOf(line)).toEqual(saying);
+  });
+
+  it('keeps its contents as they were written', () => {
+    const number = '12345678901234567890';
+    const text = `{"n":${number},"h":1e400,"z":-0,"d":1.50,"a":1,"a":2}`;
+    const line = (type: string, name: string) => `{"type":"${type}","payload":{"${name}": ${text} }}`;
+    expect(sayingOf(line('task.output', 'output'))).toEqual({ kind: 'output', output: new JsonText(text) });
+    expect(sayingOf(line('reeve.task.checkpoint', 'checkpoint'))).toMatchObject({ checkpoint: new JsonText(text) });
+    expect(sayingOf(line('task.completed', 'result'))).toMatchObject({ result: new JsonText(text) });
+    expect(sayingOf(`{"type":"task.failed","payload":{"error":{"code":"c","details":{"n":${number}}}}}`)).toMatchObject(
+      { error: { details: new JsonText(`{"n":${number}}`) } },
+    );
+  });
+
+  it('may be nested so deep, and deeper than that is the fault of the line', () => {
+    const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    const line = (levels: number) => `{"type":"task.output","payload":{"output":${nested(levels)}}}`;
+    expect(sayingOf(line(500))).toMatchObject({ output: { text: nested(500) } });
+    for (const levels of [501, 100_000]) {
+      expect(read(line(levels))).toMatchObject({ ok: false, rejected: { code: 'MALFORMED', field: 'payload.output' } });
+    }
+  });
+
+  it.each([
+    [{ code: 'é'.repeat(100) }, 5, { code: 'é'.repeat(64) }, 5],
+    [{ code: 'x'.repeat(127) + 'é' }, 5, { code: 'x'.repeat(127) }, 5],
+    [{ code: 'c' }, -1, { code: 'c' }, 0],
+    [{ code: 'c' }, 1e12, { code: 'c' }, 315_360_000_000],
+  ])('that tells a failure is not lost for its trimmings: %j, %j', (error, retryAfterMs, meant, meantMs) => {
+    const line = { type: 'task.failed', payload: { error, retry_after_ms: retryAfterMs } };
+    expect(sayingOf(line)).toMatchObject({ error: { ...meant, retryable: true }, retryAfterMs: meantMs });
   });
 
   it('may name its task, if it is the right one', () => {
@@ -107,6 +139,13 @@ describe('a line is refused', () => {
 
   it('when its bytes are no UTF-8', () => {
     expect(readLine(Buffer.from([0x22, 0xff, 0xfe, 0x22]), TASK)).toMatchObject({ ok: false });
+  });
+
+  it('whatever reading it throws', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    for (const payload of [deep, `{"error":${deep}}`, `{"error":{"code":${deep}}}`]) {
+      expect(read(`{"type":"task.failed","payload":${payload}}`)).toMatchObject({ ok: false, wasEnding: true });
+    }
   });
 
   it('and one that was to end the task is known as such', () => {

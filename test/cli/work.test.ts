@@ -1,5 +1,7 @@
 // `reeve work --exec` against a real service, with the shell examples and worse programs.
 
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Cli, jsonLines, parsed, type Service, startService } from './cli-rig.js';
 
@@ -94,22 +96,31 @@ describe('the counting example', () => {
     expect(task['error_detail']).toMatch(/stopped at \d+\n/);
   });
 
-  it('is handed back by a worker that leaves, and goes on from its checkpoint on the next', async () => {
-    const first = await work('moved', 'examples/shell/count.sh', '--drain-grace', '0');
-    const submit = Cli.start([
-      ...['submit', 'agent', '--address', service.address, '--queue', 'moved', '--key', 'moved'],
-      ...['--args', '{"to":6}', '--wait'],
-    ]);
-    await submit.line(/task\.progress.* 2 of 6/);
-    first.signal('SIGTERM');
-    expect((await first.finished).end).toBe(0);
-    await work('moved', 'examples/shell/count.sh');
-    const { end, out } = await submit.finished;
-    expect(end).toBe(0);
-    expect(out.match(/task\.progress.* 1 of 6/g)).toHaveLength(1);
-    const task = parsed((await service.reeve('get', '--key', 'moved', '--json')).out);
-    expect(task).toMatchObject({ attempt: 1, status: 'TASK_STATUS_COMPLETED' });
-  });
+  it.each([
+    ['that leaves', 'SIGTERM', false],
+    ['whose terminal is closed', 'SIGHUP', true],
+    ['whose log nobody reads any more', 'SIGINT', true],
+  ] as const)(
+    'is handed back by a worker %s, and goes on from its checkpoint on the next',
+    async (_which, signal, isUnheard) => {
+      const key = `moved-${signal}`;
+      const first = await work(key, 'examples/shell/count.sh', '--drain-grace', '0');
+      const submit = Cli.start([
+        ...['submit', 'agent', '--address', service.address, '--queue', key, '--key', key],
+        ...['--args', '{"to":6}', '--wait'],
+      ]);
+      await submit.line(/task\.progress.* 2 of 6/);
+      if (isUnheard) first.closeOutputs();
+      first.signal(signal);
+      expect((await first.finished).end).toBe(0);
+      await work(key, 'examples/shell/count.sh');
+      const { end, out } = await submit.finished;
+      expect(end).toBe(0);
+      expect(out.match(/task\.progress.* 1 of 6/g)).toHaveLength(1);
+      const task = parsed((await service.reeve('get', '--key', key, '--json')).out);
+      expect(task).toMatchObject({ attempt: 1, status: 'TASK_STATUS_COMPLETED' });
+    },
+  );
 });
 
 describe('a program', () => {
@@ -164,6 +175,44 @@ describe('a program', () => {
       'task.output',
       'task.completed',
     ]);
+  });
+
+  it('that saves and results in numbers no double holds gets and gives them as they are', async () => {
+    const numbers = '{"n":12345678901234567890,"h":1e400,"d":1.50}';
+    const program = `read -r claim; echo "$claim" >&2
+      test "$REEVE_ATTEMPT" = 2 || { echo '{"type":"reeve.task.checkpoint","payload":{"checkpoint":${numbers}}}'; exit 75; }
+      case $claim in *'"checkpoint":${numbers}'*) echo '{"type":"task.completed","payload":{"result":${numbers}}}';; esac`;
+    await work('exact', program);
+    const { task } = await doTask('exact', '--retry-initial', '10ms');
+    expect(task).toMatchObject({ status: 'TASK_STATUS_COMPLETED', attempt: 2, result_json: numbers });
+  });
+
+  it('that outputs something very deep has it passed on', async () => {
+    const program = `exec '${process.execPath}' -e '
+      const deep = "[".repeat(500) + "]".repeat(500);
+      for (const [type, name] of [["task.output", "output"], ["task.completed", "result"]])
+        console.log("{\\"type\\":\\"" + type + "\\",\\"payload\\":{\\"" + name + "\\":" + deep + "}}");'`;
+    await work('deep', program);
+    const { end, task } = await doTask('deep');
+    expect(end).toBe(0);
+    expect(task['result_json']).toHaveLength(1_000);
+    expect((await service.reeve('events', String(task['task_id']))).end).toBe(0);
+  });
+
+  it('is killed with a worker that a signal ends at once', async () => {
+    const listener = createServer().listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const { port } = listener.address() as AddressInfo;
+    const connected = once(listener, 'connection') as Promise<[Socket]>;
+    const source = `process.on("SIGTERM", () => 0); require("node:net").connect(${port}, "127.0.0.1")`;
+    const worker = await work('quit', `exec '${process.execPath}' -e '${source}'`);
+    await service.reeve('submit', 'agent', '--queue', 'quit');
+    const [program] = await connected;
+    const gone = once(program.on('error', () => undefined).resume(), 'close');
+    worker.signal('SIGQUIT');
+    expect((await worker.finished).end).toBe(131);
+    await gone;
+    listener.close();
   });
 
   it('that is given longer than a timer holds is not killed at once', async () => {

@@ -2,6 +2,7 @@
  * `reeve work --exec`: a worker for programs without gRPC. Any language that can read a line and print one is a
  * worker; examples/shell/README.md documents the lines.
  */
+import { constants } from 'node:os';
 import type { Command } from 'commander';
 import { ExecutionTargetSchema } from '../../gen/reeve/v1/task_pb.js';
 import { MAX_TIMER_MS } from '../../sdk/transport/option-checks.js';
@@ -25,6 +26,8 @@ import { UsageError } from '../usage-error.js';
 
 const DEFAULT_KILL_AFTER_MS = 10_000;
 const DEFAULT_DRAIN_GRACE_MS = 30_000;
+/** SIGHUP too: a terminal that is closed must not leave programs behind that nobody listens to. */
+const DRAIN_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 /** After a child was killed: to tell the service before the worker leaves. */
 const AFTER_KILL_MS = 1_000;
 /** From a terminal's columns to a program's lines: what a program prints by mistake would flood the log. */
@@ -51,7 +54,7 @@ export function addWork(program: Command, host: CommandHost): void {
     .description(
       'Runs a program for every task: the claim as one JSON line on its stdin, AEP events as JSON lines from its ' +
         'stdout, SIGTERM on cancel, its exit code as the settlement (0 completed, 75 try again, else failed). ' +
-        'SIGTERM or SIGINT drains; a second one stops at once. The lines: examples/shell/README.md.',
+        'SIGTERM, SIGINT or SIGHUP drains; a second one stops at once. The lines: examples/shell/README.md.',
     )
     .requiredOption('--kind <kind>', "action kind to serve, '*' for all; repeatable", collectList)
     .requiredOption('--exec <command>', 'what to run, by /bin/sh -c')
@@ -72,11 +75,19 @@ export function addWork(program: Command, host: CommandHost): void {
     const options = optionsOf<WorkOptions>(command);
     const log = workLog(host, options.json);
     const worker = createWorker({ ...workerOptions(options, log), onNotice: log.notice, onSettled: log.settled });
-    // However this process ends, its children do not outlive it (but for SIGKILL, which nobody hears).
-    process.once('exit', killRunningChildren);
+    // `| tee log` hears the same Ctrl-C, and what is running must still be handed back.
+    host.terminal.outliveReaders();
+    killChildrenWithThisProcess();
     await worker.run();
     host.end(EXIT.ok);
   });
+}
+
+/** However it ends, but for what nobody hears: SIGKILL, an abort of the runtime. Then programs see their stdin end. */
+function killChildrenWithThisProcess(): void {
+  process.once('exit', killRunningChildren);
+  // Unheard it is an end without `exit`.
+  process.once('SIGQUIT', () => process.exit(128 + constants.signals.SIGQUIT));
 }
 
 interface WorkLog {
@@ -134,6 +145,7 @@ function workerOptions(options: WorkOptions & GlobalOptions, log: WorkLog): Work
     slots: options.slots,
     version: packageVersion(),
     namespaces: options.namespace === '' ? [] : [options.namespace],
+    signals: DRAIN_SIGNALS,
     drainGraceMs: drainGrace,
     // A program gets the whole of its time between the two signals before the task is handed back.
     drainStopMs: killAfterMs + AFTER_KILL_MS,

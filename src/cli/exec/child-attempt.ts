@@ -2,6 +2,7 @@
  * One attempt done by a child program: claim in, events out, end told. A handler for the SDK's worker; it knows nothing
  * of sessions, leases or the wire.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Claim } from '../../sdk/worker/claim.js';
 import type { HandlerContext } from '../../sdk/worker/handler.js';
 import { isReeveError } from '../../sdk/transport/reeve-error.js';
@@ -10,7 +11,15 @@ import { AttemptState } from './attempt-state.js';
 import { ChildGroup } from './child-process.js';
 import { type ChildReport, settleChild, startFailed } from './child-settlement.js';
 import { type Line, LineSplitter } from './line-splitter.js';
-import { type Ending, MAX_LINE_BYTES, readLine, type Rejected, type Saying } from './saying.js';
+import {
+  type Ending,
+  looksLikeEvent,
+  MAX_LINE_BYTES,
+  MAX_REJECTED_LINES,
+  readLine,
+  type Rejected,
+  type Saying,
+} from './saying.js';
 import { cancelLine, claimLine, rejectedLine } from './stdin-lines.js';
 import { TextTail } from './text-tail.js';
 
@@ -18,6 +27,8 @@ import { TextTail } from './text-tail.js';
 export const STDERR_TAIL_BYTES = 8 * 1_024;
 /** How long a program may go on after it has said how its task ends. */
 const AFTER_ENDING_MS = 5_000;
+/** How long lines are taken without letting anybody else have a turn: a pipe delivers them faster than they are read. */
+const TURN_MS = 20;
 
 export interface ChildAttemptOptions {
   readonly command: string;
@@ -50,6 +61,9 @@ class ChildAttempt {
   private ending: Ending | undefined;
   /** The last ending that was not taken; a program that ends well after it did not end well. */
   private refusedEnding: Rejected | undefined;
+  /** The last line, if it was an event that was not taken: cut off or misspelt, it may have been the ending. */
+  private refusedLast: Rejected | undefined;
+  private rejections = 0;
   private lineNumber = 0;
 
   constructor(
@@ -66,7 +80,7 @@ class ChildAttempt {
     signal.addEventListener('abort', stop, { once: true });
     // The signal may have aborted before there was a listener.
     if (signal.aborted) stop();
-    child.writeLine(claimLine({ ...fieldsOf(claim) }));
+    child.writeLine(claimLine(fieldsOf(claim)));
     if (options.closeStdin) child.closeStdin();
     child.stderr.on('data', (chunk: Buffer) => this.stderr.push(chunk));
     try {
@@ -81,7 +95,13 @@ class ChildAttempt {
   }
 
   private report(exit: ChildReport['exit']): ChildReport {
-    return { exit, ending: this.ending, refusedEnding: this.refusedEnding, stderr: this.stderr.text() };
+    return {
+      exit,
+      ending: this.ending,
+      refusedEnding: this.refusedEnding ?? this.refusedLast,
+      flooded: this.rejections > MAX_REJECTED_LINES,
+      stderr: this.stderr.text(),
+    };
   }
 
   private stop(reason: unknown): void {
@@ -97,34 +117,50 @@ class ChildAttempt {
 
   /** To the end of the pipe. Waits with reading while what was said waits for room. */
   private async readStdout(): Promise<void> {
-    const splitter = new LineSplitter(MAX_LINE_BYTES);
+    let turnBeganMs = performance.now();
     try {
-      for await (const chunk of this.child.stdout as AsyncIterable<Buffer>) {
-        for (const line of splitter.push(chunk)) await this.takeLine(line);
+      for await (const line of this.lines()) {
+        await this.takeLine(line);
+        if (this.rejections > MAX_REJECTED_LINES) return this.child.kill();
+        // What else this worker does must not wait for a program that prints without end: lines that come to nothing
+        // wait for nothing.
+        if (performance.now() - turnBeganMs < TURN_MS) continue;
+        await nextTurn();
+        turnBeganMs = performance.now();
       }
-      for (const line of splitter.end()) await this.takeLine(line);
     } catch (error) {
       // The pipe was cut off because a process outside our reach held it open.
       if (!isPrematureClose(error)) throw error;
     }
   }
 
+  private async *lines(): AsyncGenerator<Line, void, undefined> {
+    const splitter = new LineSplitter(MAX_LINE_BYTES);
+    for await (const chunk of this.child.stdout as AsyncIterable<Buffer>) yield* splitter.push(chunk);
+    yield* splitter.end();
+  }
+
   private async takeLine(line: Line): Promise<void> {
     this.lineNumber += 1;
     if (line.kind === 'too_long') {
       const message = `the line has ${line.size} bytes, more than ${MAX_LINE_BYTES}`;
-      return this.reject({ code: 'MALFORMED', message }, undefined);
+      // Only contents make a line so long, and nobody can tell any more whether it was the result.
+      this.refusedEnding = { code: 'MALFORMED', message };
+      return this.reject(this.refusedEnding, undefined);
     }
     if (line.bytes.every((byte) => byte === 0x20 || byte === 0x09)) return;
     const read = readLine(line.bytes, this.claim.taskId);
     if (!read.ok) {
       if (read.wasEnding) this.refusedEnding = read.rejected;
+      if (looksLikeEvent(line.bytes)) this.refusedLast = read.rejected;
       return this.reject(read.rejected, read.eventId);
     }
+    this.refusedLast = undefined;
     const judgement = this.state.judge(read.saying);
     if (judgement === 'said') return;
     if (judgement !== 'say') {
       if (isEnding(read.saying) && this.ending === undefined) this.refusedEnding = judgement;
+      this.refusedLast = judgement;
       return this.reject(judgement, read.eventId);
     }
     if (isEnding(read.saying)) {
@@ -154,12 +190,14 @@ class ChildAttempt {
       }
     } catch (error) {
       if (!isReeveError(error, 'MALFORMED')) throw error;
-      this.reject({ code: 'MALFORMED', message: error.message, details: error.metadata }, eventId);
+      this.refusedLast = { code: 'MALFORMED', message: error.message, details: error.metadata };
+      this.reject(this.refusedLast, eventId);
     }
   }
 
   private reject(rejected: Rejected, eventId: string | undefined): void {
     const { taskId } = this.claim;
+    this.rejections += 1;
     this.options.onRejected(taskId, this.lineNumber, rejected);
     this.child.writeLine(rejectedLine({ ...rejected, taskId, lineNumber: this.lineNumber, eventId }));
   }
@@ -177,7 +215,6 @@ function isPrematureClose(error: unknown): boolean {
 }
 
 function fieldsOf(claim: Claim) {
-  const text = (value: unknown) => (value === undefined ? '' : JSON.stringify(value));
   return {
     taskId: claim.taskId,
     generation: claim.generation,
@@ -188,8 +225,8 @@ function fieldsOf(claim: Claim) {
     namespace: claim.namespace,
     queue: claim.queue,
     argsJson: claim.argsJson,
-    checkpointJson: text(claim.checkpoint),
-    resumeInputJson: text(claim.resumeInput),
+    checkpointJson: claim.checkpointJson,
+    resumeInputJson: claim.resumeInputJson,
     deadline: claim.deadline,
     labels: claim.labels,
   };

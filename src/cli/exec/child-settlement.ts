@@ -1,29 +1,37 @@
 /**
  * How a child program's end becomes the attempt's: its own word first, then its exit code. One table, tested by itself.
  *
- * | it said            | it ended with        | the attempt                                                     |
- * | an ending          | anything             | that ending, with the exit code                                 |
- * | an ending, refused | 0                    | failed, `ending_rejected`: its result must not get lost quietly |
- * | nothing            | 0                    | completed, without a result                                     |
- * | nothing            | 75 (EX_TEMPFAIL)     | failed, `temporary_failure`, to be tried again                  |
- * | nothing            | any other code       | failed, `exit_code`, for good                                   |
- * | nothing            | a signal             | failed, `killed`, to be tried again                             |
- * | nothing            | after it was stopped | what it was stopped for                                         |
+ * | it said              | it ended with        | the attempt                                                     |
+ * | an ending            | anything             | that ending, with the exit code                                 |
+ * | what may be one,     | 0                    | failed, `ending_rejected`: its result must not get lost quietly |
+ * | and was refused      |                      |                                                                 |
+ * | too much that was    | anything             | failed, `too_many_rejected_lines`, for good                     |
+ * | refused              |                      |                                                                 |
+ * | nothing              | 0                    | completed, without a result                                     |
+ * | nothing              | 75 (EX_TEMPFAIL)     | failed, `temporary_failure`, to be tried again                  |
+ * | nothing              | a signal, or 129–192 | failed, `killed`, to be tried again                             |
+ * | nothing              | any other code       | failed, `exit_code`, for good                                   |
+ * | nothing              | after it was stopped | what it was stopped for                                         |
  */
 import { constants } from 'node:os';
 import type { ExecutionDetail } from '../../sdk/settlement.js';
 import { CancelTask, Completion, NonRetryable, OutOfTime, Suspend, TaskFailure } from '../../sdk/worker/outcomes.js';
 import { CancelRequested } from '../../sdk/worker/stop-reasons.js';
 import type { ChildExit } from './child-process.js';
-import type { Ending, Rejected } from './saying.js';
+import { type Ending, MAX_REJECTED_LINES, type Rejected } from './saying.js';
 
 /** sysexits.h: try again later. */
 export const EX_TEMPFAIL = 75;
+/** The highest signal there is. */
+const MAX_SIGNAL = 64;
 
 export interface ChildReport {
   readonly exit: ChildExit;
   readonly ending: Ending | undefined;
+  /** What was, or may have been, to end the task, and was not taken. */
   readonly refusedEnding: Rejected | undefined;
+  /** It was killed because so many of its lines were rejected. */
+  readonly flooded: boolean;
   /** The tail of its stderr. */
   readonly stderr: string;
 }
@@ -37,9 +45,14 @@ export function settleChild(report: ChildReport, stopReason: unknown): Completio
   if (stopReason instanceof CancelRequested) throw new CancelTask(stopReason.summary, failed);
   if (stopReason instanceof Error) throw stopReason;
   if (exit.startFailure !== undefined) throw startFailed(exit.startFailure);
-  if (exit.signal !== undefined) {
-    throw new TaskFailure(`the program was killed by ${exit.signal}`, { code: 'killed', ...failed });
+  if (report.flooded) {
+    throw new NonRetryable(`more than ${MAX_REJECTED_LINES} lines of its stdout were rejected`, {
+      code: 'too_many_rejected_lines',
+      ...failed,
+    });
   }
+  const signal = exit.signal ?? signalOf(exit.code);
+  if (signal !== undefined) throw new TaskFailure(`the program was killed by ${signal}`, { code: 'killed', ...failed });
   if (exit.code === EX_TEMPFAIL) {
     throw new TaskFailure('the program asked for another attempt', { code: 'temporary_failure', ...failed });
   }
@@ -53,6 +66,14 @@ export function settleChild(report: ChildReport, stopReason: unknown): Completio
     });
   }
   return new Completion(exitCode);
+}
+
+/** What the shell between us and the program tells of a signal that ended that. */
+function signalOf(code: number | undefined): string | undefined {
+  if (code === undefined || code <= 128 || code > 128 + MAX_SIGNAL) return undefined;
+  const number = code - 128;
+  const known = Object.entries(constants.signals).find(([, each]) => each === number);
+  return known?.[0] ?? `signal ${number}`;
 }
 
 /** As shells have it: 128 and the number of the signal. */

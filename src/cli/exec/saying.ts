@@ -1,32 +1,48 @@
 /**
  * What a child program may say on its stdout: AEP events, one JSON object per line, and how such a line is read.
- * A line that cannot be read is refused with a reason that the program's author can act on.
+ * A line that cannot be read is refused with a reason that the program's author can act on. Contents stay the text that
+ * they are.
  */
+import { JsonText } from '../../sdk/transport/json.js';
+import { MAX_JSON_VALUE_LEVELS, isDeeperThan } from '../../lib/json-depth.js';
+import { memberText } from '../member-text.js';
 
 /** The longest line: the largest content that Reeve takes, and room for the envelope around it. */
 export const MAX_LINE_BYTES = 1_088 * 1_024;
 /** The largest result, output or checkpoint, as JSON text. The service's own limit. */
 export const MAX_CONTENT_BYTES = 1_024 * 1_024;
+/** A program that goes on after so many lines that were no event is taken for a runaway. */
+export const MAX_REJECTED_LINES = 100_000;
+/** Of an error's code; a longer one is cut. The service's own limit, as the next. */
+const MAX_CODE_BYTES = 128;
+/** Of a wait before the next attempt: ten years. */
+const MAX_RETRY_AFTER_MS = 315_360_000_000;
+
+const BRACE = 0x7b;
+const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0d]);
+/** Some programs begin their output with a byte order mark; the decoder takes it off. */
+const BYTE_ORDER_MARK = 0xef;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 export interface SaidError {
   readonly code: string;
   readonly message: string;
   readonly retryable: boolean;
-  readonly details: unknown;
+  readonly details: JsonText | undefined;
 }
 
 export type Saying =
   | { readonly kind: 'accepted' }
   | { readonly kind: 'started' }
   | { readonly kind: 'progress'; readonly fraction: number | undefined; readonly message: string | undefined }
-  | { readonly kind: 'output'; readonly output: unknown }
+  | { readonly kind: 'output'; readonly output: JsonText }
   | { readonly kind: 'blocked'; readonly reason: string }
-  | { readonly kind: 'checkpoint'; readonly checkpoint: unknown }
+  | { readonly kind: 'checkpoint'; readonly checkpoint: JsonText }
   | Ending;
 
 /** The last thing a program says about its task. */
 export type Ending =
-  | { readonly kind: 'completed'; readonly result: unknown; readonly resultRef: string | undefined }
+  | { readonly kind: 'completed'; readonly result: JsonText | undefined; readonly resultRef: string | undefined }
   | { readonly kind: 'failed'; readonly error: SaidError; readonly retryAfterMs: number | undefined }
   | { readonly kind: 'cancelled'; readonly reason: string }
   | { readonly kind: 'timed_out'; readonly error: SaidError | undefined }
@@ -57,34 +73,54 @@ interface JsonMembers {
   readonly [name: string]: unknown;
 }
 
+const STRAY: Rejected = { code: 'MALFORMED', message: 'the line is no JSON object; print diagnostics to stderr' };
+
 class LineProblem extends Error {
   constructor(readonly rejected: Rejected) {
     super(rejected.message);
   }
 }
 
-/** Reads one line, not blank. `task_id` may be left out; where it stands it must be this task's. */
+/** Whether a line is meant to be an event, and no text that strayed onto stdout. */
+export function looksLikeEvent(bytes: Uint8Array): boolean {
+  const first = bytes.find((byte) => !SPACES.has(byte));
+  return first === BRACE || first === BYTE_ORDER_MARK;
+}
+
+/** Reads one line, not blank. Never throws. `task_id` may be left out; where it stands it must be this task's. */
 export function readLine(bytes: Uint8Array, taskId: string): ReadLine {
+  // Before anything dear is done: a program may print by the million what is not meant for Reeve.
+  if (!looksLikeEvent(bytes)) return { ok: false, eventId: undefined, rejected: STRAY, wasEnding: false };
   let eventId: string | undefined;
   let type: unknown;
   try {
-    const event = parseObject(bytes);
+    const text = textOfLine(bytes);
+    const event = parseObject(text);
     type = event['type'];
     eventId = typeof event['id'] === 'string' ? event['id'] : undefined;
     const payload = payloadOf(event);
     requireTask(event['task_id'], 'task_id', taskId);
     requireTask(payload['task_id'], 'payload.task_id', taskId);
-    return { ok: true, eventId, saying: readSaying(type, payload) };
+    return { ok: true, eventId, saying: readSaying(type, payload, text) };
   } catch (error) {
-    if (!(error instanceof LineProblem)) throw error;
-    return { ok: false, eventId, rejected: error.rejected, wasEnding: typeof type === 'string' && ENDINGS.has(type) };
+    // Whatever a line makes a reader throw is the line's fault: the attempt goes on.
+    const rejected = error instanceof LineProblem ? error.rejected : malformed(`unreadable: ${String(error)}`).rejected;
+    return { ok: false, eventId, rejected, wasEnding: typeof type === 'string' && ENDINGS.has(type) };
   }
 }
 
-function parseObject(bytes: Uint8Array): JsonMembers {
+function textOfLine(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw malformed('the line is not UTF-8');
+  }
+}
+
+function parseObject(text: string): JsonMembers {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    value = JSON.parse(text);
   } catch {
     throw malformed('the line is not JSON; print diagnostics to stderr');
   }
@@ -103,7 +139,7 @@ function requireTask(value: unknown, field: string, taskId: string): void {
   throw malformed(`${field} names another task`, { field });
 }
 
-function readSaying(type: unknown, payload: JsonMembers): Saying {
+function readSaying(type: unknown, payload: JsonMembers, line: string): Saying {
   switch (type) {
     case 'task.accepted':
       return { kind: 'accepted' };
@@ -112,25 +148,25 @@ function readSaying(type: unknown, payload: JsonMembers): Saying {
     case 'task.progress':
       return { kind: 'progress', fraction: fractionOf(payload['progress']), message: textOf(payload, 'message') };
     case 'task.output':
-      return { kind: 'output', output: contentOf(payload, 'output') };
+      return { kind: 'output', output: contentOf(line, 'output') };
     case 'task.blocked':
       return { kind: 'blocked', reason: textOf(payload, 'reason') ?? '' };
     case 'reeve.task.checkpoint':
-      return { kind: 'checkpoint', checkpoint: contentOf(payload, 'checkpoint') };
+      return { kind: 'checkpoint', checkpoint: contentOf(line, 'checkpoint') };
     case 'task.completed': {
-      const result = payload['result'] === undefined ? undefined : contentOf(payload, 'result');
+      const result = payload['result'] === undefined ? undefined : contentOf(line, 'result');
       return { kind: 'completed', result, resultRef: textOf(payload, 'result_ref') };
     }
     case 'task.failed':
       return {
         kind: 'failed',
-        error: errorOf(payload['error']),
+        error: errorOf(payload['error'], line),
         retryAfterMs: millisecondsOf(payload, 'retry_after_ms'),
       };
     case 'task.cancelled':
       return { kind: 'cancelled', reason: textOf(payload, 'reason') ?? '' };
     case 'task.timed_out':
-      return { kind: 'timed_out', error: payload['error'] === undefined ? undefined : errorOf(payload['error']) };
+      return { kind: 'timed_out', error: payload['error'] === undefined ? undefined : errorOf(payload['error'], line) };
     case 'reeve.task.suspended':
       return { kind: 'suspended', reason: textOf(payload, 'reason') ?? '' };
     case undefined:
@@ -156,34 +192,49 @@ function textOf(payload: JsonMembers, name: string): string | undefined {
   throw malformed(`${name} is text`, { field: `payload.${name}` });
 }
 
+/** What is out of range is brought into it: a failure must not be lost for its pause. */
 function millisecondsOf(payload: JsonMembers, name: string): number | undefined {
   const value = payload[name];
   if (value === undefined) return undefined;
-  if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
+  if (typeof value === 'number') return Math.min(Math.max(value, 0), MAX_RETRY_AFTER_MS);
   throw malformed(`${name} is a number of milliseconds`, { field: `payload.${name}` });
 }
 
-function contentOf(payload: JsonMembers, name: string): unknown {
-  const value = payload[name];
+function contentOf(line: string, name: string): JsonText {
+  const text = memberText(line, 'payload', name);
   const field = `payload.${name}`;
-  if (value === undefined) throw malformed(`${name} is missing`, { field });
-  if (Buffer.byteLength(JSON.stringify(value)) > MAX_CONTENT_BYTES) {
+  if (text === undefined) throw malformed(`${name} is missing`, { field });
+  if (Buffer.byteLength(text) > MAX_CONTENT_BYTES) {
     throw malformed(`${name} is larger than ${MAX_CONTENT_BYTES} bytes`, { field });
   }
-  return value;
+  if (isDeeperThan(text, MAX_JSON_VALUE_LEVELS)) {
+    throw malformed(`${name} is nested deeper than ${MAX_JSON_VALUE_LEVELS} levels`, { field });
+  }
+  return new JsonText(text);
 }
 
-function errorOf(value: unknown): SaidError {
+function errorOf(value: unknown, line: string): SaidError {
   if (!isObject(value)) throw malformed('error is an object with a code', { field: 'payload.error' });
-  const { code, message = '', retryable = true, details } = value;
-  if (typeof code !== 'string' || !/^\S{1,128}$/.test(code)) {
-    throw malformed('error.code is a word of 1 to 128 bytes', { field: 'payload.error.code' });
+  const { code, message = '', retryable = true } = value;
+  if (typeof code !== 'string' || !/^\S+$/.test(code)) {
+    throw malformed('error.code is a word', { field: 'payload.error.code' });
   }
   if (typeof message !== 'string') throw malformed('error.message is text', { field: 'payload.error.message' });
   if (typeof retryable !== 'boolean') {
     throw malformed('error.retryable is true or false', { field: 'payload.error.retryable' });
   }
-  return { code, message, retryable, details };
+  const details = memberText(line, 'payload', 'error', 'details');
+  return {
+    code: cutToBytes(code, MAX_CODE_BYTES),
+    message,
+    retryable,
+    details: details === undefined ? undefined : new JsonText(details),
+  };
+}
+
+function cutToBytes(text: string, maxBytes: number): string {
+  // A character that the cut goes through is left out.
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes), { stream: true });
 }
 
 function isObject(value: unknown): value is JsonMembers {

@@ -3,6 +3,7 @@
  */
 import type { Event } from '../../gen/reeve/v1/event_pb.js';
 import { TaskStatus, TaskStatusSchema } from '../../gen/reeve/v1/task_pb.js';
+import { memberText } from '../member-text.js';
 import { enumWord } from '../options/argument-parsers.js';
 import { compactJson } from './message-json.js';
 import { clockTime } from './moment.js';
@@ -54,7 +55,7 @@ export function eventContent(event: Event): string {
   if (typeof payload['message'] === 'string') parts.push(plainText(payload['message']));
   if (event.binary !== undefined) parts.push(`${event.binary.data.length} bytes of ${event.binary.contentType}`);
   for (const name of ['output', 'checkpoint', 'result']) {
-    if (payload[name] !== undefined) parts.push(compactJson(JSON.stringify(payload[name])));
+    if (payload[name] !== undefined) parts.push(compactJson(memberText(event.payloadJson, name) ?? ''));
   }
   if (payload['error'] !== undefined) parts.push(errorText(payload['error']));
   if (event.type === 'task.blocked' && typeof payload['reason'] === 'string') parts.push(plainText(payload['reason']));

@@ -9,11 +9,14 @@ export function messageJson<D extends DescMessage>(schema: D, message: MessageSh
   return toJsonString(schema, message, { useProtoFieldName: true });
 }
 
-/** JSON text on one line: a line break in it can only be white space between tokens. Text that is no JSON is quoted. */
+/**
+ * JSON text on one line, its values as they are written: a line break or a tab in it can only be white space between
+ * tokens. Text that is no JSON is quoted.
+ */
 export function compactJson(text: string): string {
   try {
-    const value: unknown = JSON.parse(text);
-    return JSON.stringify(value);
+    JSON.parse(text);
+    return text.replace(/[\r\n\t]\s*/g, ' ');
   } catch {
     return JSON.stringify(text);
   }

@@ -68,9 +68,19 @@ export class Claim<Args = JsonObject> {
     return parseJson(this.#message.checkpointJson);
   }
 
+  /** Its exact text; empty for nothing. */
+  get checkpointJson(): string {
+    return this.#message.checkpointJson;
+  }
+
   /** What the last Resume brought; undefined for nothing. */
   get resumeInput(): JsonValue | undefined {
     return parseJson(this.#message.resumeInputJson);
+  }
+
+  /** Its exact text; empty for nothing. */
+  get resumeInputJson(): string {
+    return this.#message.resumeInputJson;
   }
 
   get labels(): Readonly<Record<string, string>> {

@@ -544,7 +544,7 @@ export type TaskError = Message<"reeve.v1.TaskError"> & {
 
   /**
    * Anything further, a JSON value. At most 64 KiB; longer text is dropped, and what is deeper than
-   * 32 levels is kept as a string. Empty: none.
+   * 500 levels is kept as a string. Empty: none.
    *
    * @generated from field: string details_json = 4;
    */
@@ -614,7 +614,7 @@ export const ExecutionDetailSchema: GenMessage<ExecutionDetail> = /*@__PURE__*/
  */
 export type Completed = Message<"reeve.v1.Completed"> & {
   /**
-   * The result, a JSON value. At most 1 MiB and 32 levels deep; what is larger is MALFORMED, store
+   * The result, a JSON value. At most 1 MiB and 500 levels deep; what is larger is MALFORMED, store
    * it elsewhere and send `result_ref`. Empty: no result.
    *
    * @generated from field: string result_json = 1;

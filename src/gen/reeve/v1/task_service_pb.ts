@@ -516,7 +516,7 @@ export type ResumeIntent = Message<"reeve.v1.ResumeIntent"> & {
   newGenerationId?: string | undefined;
 
   /**
-   * Input for the next claim, a JSON value of at most 128 KiB, 32 levels deep. Empty: none.
+   * Input for the next claim, a JSON value of at most 128 KiB, 500 levels deep. Empty: none.
    *
    * @generated from field: string input_json = 2;
    */
@@ -1253,7 +1253,7 @@ export type ResumeRequest = Message<"reeve.v1.ResumeRequest"> & {
 
   /**
    * Input for the next claim (a new turn of the user, an approval), a JSON value of at most
-   * 128 KiB, 32 levels deep: it travels in one claim with the arguments. Empty: none.
+   * 128 KiB, 500 levels deep: it travels in one claim with the arguments. Empty: none.
    *
    * @generated from field: string input_json = 6;
    */

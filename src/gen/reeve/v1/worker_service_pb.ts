@@ -1130,7 +1130,7 @@ export type Output = Message<"reeve.v1.Output"> & {
    */
   content: {
     /**
-     * A JSON value of at most 1 MiB, 32 levels deep.
+     * A JSON value of at most 1 MiB, 500 levels deep.
      *
      * @generated from field: string output_json = 1;
      */
@@ -1231,7 +1231,7 @@ export const SuspendedSchema: GenMessage<Suspended> = /*@__PURE__*/
  */
 export type Checkpoint = Message<"reeve.v1.Checkpoint"> & {
   /**
-   * A JSON value of at most 128 KiB, 32 levels deep: it travels in one claim with the arguments.
+   * A JSON value of at most 128 KiB, 500 levels deep: it travels in one claim with the arguments.
    * Store what is larger elsewhere and save where.
    *
    * @generated from field: string checkpoint_json = 1;
