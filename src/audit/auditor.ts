@@ -1,6 +1,7 @@
 /**
  * Auditing a store page by page while it lives: what is kept of tasks first, then keys, sessions and permits. A finding is
- * looked at again, in a fresh snapshot, before it is told. Reads only. Holds one page, whatever the store holds.
+ * looked at again, in a fresh snapshot and by its name, before it is told: what came meanwhile does not get between. Reads
+ * only. Holds one page, whatever the store holds.
  */
 import type { Authority } from '../authority/authority.js';
 import type { Audited } from '../store/audit-rows.js';
@@ -156,22 +157,27 @@ export class Auditor {
     { counts, suspects }: Page,
   ): Promise<AuditCursor> {
     const { store } = this.authority;
-    const { keys, next } = await store.auditKeys(after, ROWS_PER_LIST);
+    const { keys, next } = await store.auditKeys({ names: null, after, limit: ROWS_PER_LIST });
     counts.keys += keys.length;
-    const findings = auditKeys(keys);
-    const again = async (): Promise<readonly Finding[]> => auditKeys((await store.auditKeys(after, keys.length)).keys);
-    if (findings.length > 0) suspects.push({ findings, again });
+    const names = keys.filter((key) => auditKeys([key]).length > 0).map(({ name }) => name);
+    const again = async (): Promise<readonly Finding[]> =>
+      auditKeys((await store.auditKeys({ names, after: null, limit: names.length })).keys);
+    if (names.length > 0) suspects.push({ findings: auditKeys(keys), again });
     return next === null ? { part: 'sessions', after: null } : { part: 'keys', after: next };
   }
 
   private async sessions(after: string | null, { counts, suspects }: Page): Promise<AuditCursor> {
     const { store } = this.authority;
-    const { sessions, next } = await store.auditSessions(after, ROWS_PER_LIST);
+    const { sessions, next } = await store.auditSessions({ names: null, after, limit: ROWS_PER_LIST });
     counts.sessions += sessions.length;
-    const findings = auditSessions(sessions, this.moment());
+    const moment = this.moment();
+    const ids = sessions.filter((one) => auditSessions([one], moment).length > 0).map(({ sessionId }) => sessionId);
     const again = async (): Promise<readonly Finding[]> =>
-      auditSessions((await store.auditSessions(after, sessions.length)).sessions, this.moment());
-    if (findings.length > 0) suspects.push({ findings, again });
+      auditSessions(
+        (await store.auditSessions({ names: ids, after: null, limit: ids.length })).sessions,
+        this.moment(),
+      );
+    if (ids.length > 0) suspects.push({ findings: auditSessions(sessions, moment), again });
     return next === null ? { part: 'permits', after: null } : { part: 'sessions', after: next };
   }
 
@@ -179,10 +185,10 @@ export class Auditor {
     const { store } = this.authority;
     const { permits, next } = await store.auditPermits({ names: null, after, limit: ROWS_PER_LIST });
     counts.permits += permits.length;
-    const findings = auditPermits(permits);
+    const names = permits.filter((permit) => auditPermits([permit]).length > 0).map(({ name }) => name);
     const again = async (): Promise<readonly Finding[]> =>
-      auditPermits((await store.auditPermits({ names: null, after, limit: permits.length })).permits);
-    if (findings.length > 0) suspects.push({ findings, again });
+      auditPermits((await store.auditPermits({ names, after: null, limit: names.length })).permits);
+    if (names.length > 0) suspects.push({ findings: auditPermits(permits), again });
     return next === null ? null : { part: 'permits', after: next };
   }
 

@@ -11,6 +11,11 @@ export interface Finding {
   readonly detail: string;
   /** 0 when it is about no single event. */
   readonly eventNumber: number;
+  /**
+   * What it is about where that is no task: the same at every look, also where another task is named with it. Not told to
+   * anybody; absent where it is the task.
+   */
+  readonly about?: string;
 }
 
 export const MAX_FINDINGS_PER_TASK = 100;
@@ -42,16 +47,12 @@ export function isOfHistory(invariant: InvariantName): boolean {
 
 /** One that is about no task: `detail` begins with what it is about, and a colon. */
 export function findingBeside(invariant: InvariantName, about: string, detail: string): Finding {
-  return { taskId: '', invariant, detail: `${about}: ${detail}`, eventNumber: 0 };
+  return { taskId: '', invariant, detail: `${about}: ${detail}`, eventNumber: 0, about };
 }
 
 /** The same thing, looked at twice. */
 export function sameFinding(left: Finding, right: Finding): boolean {
-  const { taskId, invariant, eventNumber } = left;
-  const same = taskId === right.taskId && invariant === right.invariant && eventNumber === right.eventNumber;
-  return same && (taskId !== '' || aboutOf(left) === aboutOf(right));
-}
-
-function aboutOf({ detail }: Finding): string {
-  return detail.slice(0, detail.indexOf(':'));
+  const { invariant, eventNumber } = left;
+  if (invariant !== right.invariant || eventNumber !== right.eventNumber || left.about !== right.about) return false;
+  return left.about !== undefined || left.taskId === right.taskId;
 }

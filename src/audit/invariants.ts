@@ -105,7 +105,7 @@ export const INVARIANTS = {
     mendedBy: REINDEX,
   },
   'permits.place': {
-    says: 'A task has places in the lines of the permits that it needs, as its status wants them, and in no others.',
+    says: 'A task has places in the lines of the permits that it needs, as its status, order and route want them, and in no others.',
     mendedBy: REINDEX,
   },
   'permits.counts': {

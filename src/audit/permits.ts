@@ -12,6 +12,8 @@ import { type Finding, type Findings, findingBeside } from './findings.js';
 export function checkPermitPlaces(record: TaskRecord, rows: readonly AuditedPermitRow[], findings: Findings): void {
   const stray = rows.filter(({ name }) => name === null || !mayNeed(record, subjectOf(name)));
   if (stray.length > 0) findings.add('permits.place', `${stray.length} places for what it does not need`);
+  const elsewhere = rows.filter(({ isOfRoute }) => !isOfRoute);
+  if (elsewhere.length > 0) findings.add('permits.place', `${elsewhere.length} places in lines of another route`);
   const stance = permitStance(record);
   const states = rows.map(({ state }) => state);
   switch (stance) {
@@ -22,16 +24,23 @@ export function checkPermitPlaces(record: TaskRecord, rows: readonly AuditedPerm
       if (states.some((state) => state !== 'running')) findings.add('permits.place', 'it runs without all its permits');
       break;
     case 'queued':
-      if (!isALine(states))
-        findings.add(
-          'permits.place',
-          `it queues as ${states.map((state) => state ?? 'nothing that there is').join(', ')}`,
-        );
+      if (!isALine(states)) {
+        const told = states.map((state) => state ?? 'nothing that there is');
+        findings.add('permits.place', `it queues as ${told.join(', ')}`);
+      }
+      checkOrder(record, rows, findings);
       break;
   }
   const { concurrencyKey } = record.admission.policy;
   const hasKey = rows.some(({ name }) => name !== null && subjectOf(name).kind === 'key');
   if (concurrencyKey !== null && !hasKey) findings.add('permits.place', `${record.status} without a place for its key`);
+}
+
+function checkOrder(record: TaskRecord, rows: readonly AuditedPermitRow[], findings: Findings): void {
+  const expected = readyOrder(record);
+  const other = rows.find((row) => row.readyOrder !== expected);
+  if (other === undefined) return;
+  findings.add('permits.place', `its place in line is ${other.readyOrder}, ${expected ?? 'none'} was expected`);
 }
 
 /** Where the task is to stand in the ready index, with these places. */
@@ -76,6 +85,10 @@ function about(
 ): Finding {
   const subject = subjectOf(name);
   const permit = subject.kind === 'key' ? `a key of namespace ${subject.namespace}` : `capability ${subject.label}`;
-  if (taskId === null) return findingBeside(invariant, permit, `${what}; no task stands in its lines`);
-  return { taskId, invariant, detail: `the permit of ${permit}: ${what}`, eventNumber: 0 };
+  const finding =
+    taskId === null
+      ? findingBeside(invariant, permit, `${what}; no task stands in its lines`)
+      : { taskId, invariant, detail: `the permit of ${permit}: ${what}`, eventNumber: 0 };
+  // Of a busy one each look meets another task.
+  return { ...finding, about: name };
 }

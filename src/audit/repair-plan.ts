@@ -75,7 +75,9 @@ export function isOfItsHistory(
   { folded, findings }: Pick<TaskAudit, 'folded' | 'findings'>,
 ): boolean {
   if (!record.ok || record.value.lastEvent !== lastNumber || seal === 'broken') return false;
-  return folded === null || !findings.some(({ invariant: name }) => name === 'history.fold');
+  // Where no history can tell, a seal does; one from before there were seals is not known to be what was written.
+  if (folded === null) return seal === 'holds';
+  return !findings.some(({ invariant: name }) => name === 'history.fold');
 }
 
 /** Numbers that the history has given are not given again, however much of it is lost: others may hold them. */

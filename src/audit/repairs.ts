@@ -120,8 +120,9 @@ export class Repairs {
     const answerJson = JSON.stringify({ findings: seen.findings });
     const ledger = { taskId, intentKey: key.key, contentHash: key.contentHash, answerJson };
     const rederive = data.repair !== 'redact_payload';
+    const recount = rederive && seen.findings.some(({ invariant: name }) => name === 'permits.counts');
     const { fingerprint } = seen;
-    const request: RepairRequest = { fingerprint, before, base, data, links, rederive, cause, ledger };
+    const request: RepairRequest = { fingerprint, before, base, data, links, rederive, recount, cause, ledger };
     const outcome = await this.authority.upkeep.repair(request);
     switch (outcome.kind) {
       case 'lost':

@@ -31,7 +31,9 @@ export function planTombstone(
   const nothing = { taskId, fingerprint, giveUpAt: null, key: null, horizon: 0, clear: false };
   if (kind === 'accept_record') return { kind: 'repair', repair: { ...nothing, giveUpAt: now } };
   const key = tombstone.ok ? keyOf(tombstone.value) : null;
-  return { kind: 'repair', repair: { ...nothing, key, horizon: lastSequenceOf(purged), clear: true } };
+  const hasSunk = findings.some(({ invariant: name }) => name === 'purged.horizon');
+  const horizon = hasSunk ? lastSequenceOf(purged) : 0;
+  return { kind: 'repair', repair: { ...nothing, key, horizon, clear: true } };
 }
 
 function keyOf({ namespace, idempotencyKey }: { readonly namespace: string; readonly idempotencyKey: string }) {

@@ -6,12 +6,18 @@ import type { Tombstone } from '../kernel/tombstone.js';
 import { type AuditedRemains, type AuditedTombstone, SWEPT } from '../store/audit-rows.js';
 import { type Finding, Findings, findingBeside } from './findings.js';
 
+/**
+ * The last purges of a store may have lost their horizon, and what was given is then less than they say. No further than
+ * this: beyond it the tombstone is what is wrong, and no horizon follows it there.
+ */
+const MAX_SEQUENCES_LOST = 1_000_000;
+
 export function auditRemains({ order, left }: AuditedRemains): readonly Finding[] {
   return [findingBeside('store.rows', `admission order ${order}`, `what is left is ${left.join(', ')}`)];
 }
 
 export function auditTombstone(purged: AuditedTombstone): readonly Finding[] {
-  const { taskId, tombstone, isGivenUp, order, keyOrder, horizon } = purged;
+  const { taskId, tombstone, isGivenUp, order, keyOrder, horizon, given } = purged;
   const findings = new Findings(taskId);
   const left = rowsOfNoUse(purged);
   if (left.length > 0) findings.add('purged.rows', `what is left is ${left.join(', ')}`);
@@ -19,14 +25,17 @@ export function auditTombstone(purged: AuditedTombstone): readonly Finding[] {
     if (!isGivenUp) findings.add('purged.tombstone', tombstone.detail);
     return findings.list();
   }
-  const contradiction = contradictionIn(tombstone.value);
+  const last = lastSequenceOf(purged);
+  const isBeyond = last > given + MAX_SEQUENCES_LOST;
+  const beyond = `its last event lay at ${last} or above, and ${given} is the highest there is`;
+  const contradiction = isBeyond ? beyond : contradictionIn(tombstone.value);
   if (contradiction !== null) findings.add('purged.tombstone', contradiction);
   if (keyOrder !== order) {
     findings.add('purged.key', keyOrder === null ? 'the key leads nowhere' : 'the key leads to another task');
   }
-  const last = lastSequenceOf(purged);
-  if (!(horizon >= last))
+  if (!isBeyond && !(horizon >= last)) {
     findings.add('purged.horizon', `the horizon is ${horizon}, and its last event lay at ${last} or above`);
+  }
   return findings.list();
 }
 

@@ -89,7 +89,7 @@ export class UnsettledPermits {
     return works;
   }
 
-  /** Told after `note` has heard of the same commit what is left. */
+  /** Told before `note` hears of the same commit what is left: a name that it names comes back. */
   private taken(name: string, done: PermitsDone): void {
     this.underWay.delete(name);
     if (done === 'done') this.names.delete(name);

@@ -20,7 +20,7 @@ export class RepairUnit extends Answers {
   }
 
   plan(rules: IndexRules): CommitPlan {
-    const { fingerprint, rederive, ledger, data, links } = this.request;
+    const { fingerprint, rederive, recount, ledger, data, links } = this.request;
     const { record, events } = this.draft;
     const { admission } = record;
     const repairs = events.map((event) => ({
@@ -31,6 +31,7 @@ export class RepairUnit extends Answers {
       index: placementIndex(record, rules),
       event,
       rederive,
+      recount,
       redact: data.redacted,
     }));
     return {

@@ -25,6 +25,8 @@ export interface RepairRequest {
   /** What is written beside the record in the same transaction. */
   readonly links: readonly LinkWrite[];
   readonly rederive: boolean;
+  /** The counts of its permits were found to be wrong. */
+  readonly recount: boolean;
   readonly cause: Cause;
   /** The key of the repair, and what a repeat of it is answered with. */
   readonly ledger: LedgerEntry;

@@ -79,8 +79,10 @@ export interface AuditedTombstone {
   readonly awaitsSweep: boolean;
   /** What else is still there. */
   readonly left: readonly Leftover[];
-  /** Of the same moment. */
+  /** Of the same moment, as is `given`. */
   readonly horizon: number;
+  /** Sequences up to here at the least were given out. */
+  readonly given: number;
   /** Changes with the tombstone. */
   readonly fingerprint: string;
 }
@@ -115,6 +117,10 @@ export interface AuditedPermitRow {
   readonly name: string | null;
   /** Null: it is none that there is. */
   readonly state: PermitRowState | null;
+  /** Whether it stands under the route of its task. */
+  readonly isOfRoute: boolean;
+  /** Its place in line; of one that runs, where it stood. */
+  readonly readyOrder: number;
 }
 
 export interface SessionStanding {
@@ -192,12 +198,20 @@ export const MAX_HISTORY_PER_STRETCH = 256 * 1024;
 /** A page of an audit ends when it weighs so much, about; it holds one task however heavy. */
 export const MAX_BYTES_PER_AUDIT = 2 * 1024 * 1024;
 
+/** What is found by no task: these, as far as there are any, or all in the order of their names after the one given. */
+export interface NamedQuery<Name> {
+  readonly names: readonly Name[] | null;
+  readonly after: Name | null;
+  readonly limit: number;
+}
+
 export interface KeyName {
   readonly namespace: string;
   readonly idempotencyKey: string;
 }
 
 export interface AuditedKey {
+  readonly name: KeyName;
   /** The admission order that it leads to. */
   readonly order: number;
   /** `own`: what stands there was admitted under it; `unread`: that cannot be told, since what stands there is damaged. */
@@ -222,13 +236,6 @@ export interface AuditedSessions {
   readonly next: string | null;
 }
 
-/** These permits, or all of them in the order of their names after the one given. */
-export interface PermitQuery {
-  readonly names: readonly string[] | null;
-  readonly after: string | null;
-  readonly limit: number;
-}
-
 export interface AuditedPermit {
   readonly name: string;
   /** As the store counts, and as there are. */
@@ -241,6 +248,9 @@ export interface AuditedPermit {
   /** Any task that runs with it or stands in line for it; null without any. */
   readonly taskId: string | null;
 }
+
+/** A page of permits ends when so many tasks were counted that stand for them, about; it holds one however many do. */
+export const MAX_PLACES_PER_AUDIT = 100_000;
 
 export interface AuditedPermits {
   readonly permits: readonly AuditedPermit[];

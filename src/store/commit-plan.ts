@@ -105,6 +105,8 @@ export interface RepairWrite {
   readonly event: TaskEvent;
   /** What is derived beside the record is written anew: its key, its place as a child, the counts of its family. */
   readonly rederive: boolean;
+  /** And what is counted of its permits, by all who stand for them; it takes as long as their lines are. */
+  readonly recount: boolean;
   /** Of this event the payloads are taken out. */
   readonly redact: number | null;
 }

@@ -25,8 +25,8 @@ export type PermitWrite =
       /** Its place, in the lines it waits in and then among the ready; null unless it is queued. */
       readonly readyOrder: number | null;
       readonly wish: PermitWish;
-      /** A repair: what is counted of these permits is counted anew. */
-      readonly recounts?: true;
+      /** A repair: its rows are put right, and where the counts are wrong these permits are counted anew. */
+      readonly repair?: 'rows' | 'rows_and_counts';
     }
   /** Its record is damaged: it leaves its line and the ready index until it is repaired or recalled. */
   | { readonly kind: 'aside'; readonly taskId: string }
@@ -64,10 +64,11 @@ function alignmentOf(write: RecordWrite): readonly Alignment[] {
 }
 
 /** Also of a task that needs none: it may have places all the same. */
-function realignmentOf({ taskId, index, rederive }: RepairWrite): readonly Alignment[] {
+function realignmentOf({ taskId, index, rederive, recount }: RepairWrite): readonly Alignment[] {
   if (index.permits === undefined && !rederive) return [];
   const { permits: wish = NO_WISH, readyOrder } = index;
-  return [{ kind: 'aligned', taskId, readyOrder, wish, ...(rederive ? { recounts: true } : {}) }];
+  const aligned = { kind: 'aligned', taskId, readyOrder, wish } as const;
+  return [rederive ? { ...aligned, repair: recount ? 'rows_and_counts' : 'rows' } : aligned];
 }
 
 const NO_WISH: PermitWish = { needs: [], stance: 'none', claims: false };

@@ -6,7 +6,7 @@
  * takes the room, and the surplus of the other lines goes back into line. So a task that nobody serves keeps nobody of
  * another route waiting.
  */
-import type { PermitWish, PermitWrite } from './permit-rows.js';
+import type { Alignment, PermitWish, PermitWrite } from './permit-rows.js';
 
 /** By admission order. */
 type Task = number;
@@ -107,7 +107,7 @@ export function applyPermitWrite(
     case 'aligned': {
       const task = taskOf(write.taskId);
       if (task === null) return NO_CHANGES;
-      return alignPermits(tables, task, write.readyOrder, write.wish, write.recounts === true);
+      return alignPermits(tables, task, write.readyOrder, write.wish, write.repair);
     }
     case 'aside': {
       const task = taskOf(write.taskId);
@@ -128,13 +128,13 @@ function alignPermits(
   task: Task,
   readyOrder: number | null,
   wish: PermitWish,
-  recounts: boolean,
+  repair?: Alignment['repair'],
 ): PermitChanges {
   const turn = new Turn(tables, MAX_MOVES);
-  if (recounts) {
+  if (repair !== undefined) {
     tables.dropOrphans(task);
     for (const name of new Set([...wish.needs, ...tables.rowsOf(task)].map((one) => one.name))) {
-      tables.recount(name);
+      if (repair === 'rows_and_counts') tables.recount(name);
       turn.touch(name);
     }
   }

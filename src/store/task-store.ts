@@ -14,7 +14,7 @@ import type {
   AuditedSessions,
   HistoryStretch,
   KeyName,
-  PermitQuery,
+  NamedQuery,
 } from './audit-rows.js';
 import type { Tombstone } from '../kernel/tombstone.js';
 import type { EventBounds, EventPage, EventScope } from './event-pages.js';
@@ -215,12 +215,12 @@ export interface TaskStore {
    * `throughNumber`; see MAX_HISTORY_PER_STRETCH. At least one if there is any.
    */
   auditHistory(order: number, afterNumber: number, throughNumber: number): Promise<HistoryStretch>;
-  /** Idempotency keys, ordered by themselves, after the one given. */
-  auditKeys(after: KeyName | null, limit: number): Promise<AuditedKeys>;
-  /** Sessions, ordered by their ids, after the one given. */
-  auditSessions(after: string | null, limit: number): Promise<AuditedSessions>;
-  /** Permits as they are counted and as they stand; see PermitQuery. */
-  auditPermits(query: PermitQuery): Promise<AuditedPermits>;
+  /** Idempotency keys, ordered by themselves. */
+  auditKeys(query: NamedQuery<KeyName>): Promise<AuditedKeys>;
+  /** Sessions, ordered by their ids. */
+  auditSessions(query: NamedQuery<string>): Promise<AuditedSessions>;
+  /** Permits as they are counted and as they stand. */
+  auditPermits(query: NamedQuery<string>): Promise<AuditedPermits>;
   /** Permits that somebody runs with or waits for, in the order of their names, after the one given. */
   permits(after: string | null, limit: number): Promise<readonly PermitState[]>;
   /** The permit that a task waits for; null when it waits for none. */

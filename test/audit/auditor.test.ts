@@ -4,6 +4,7 @@
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { Finding } from '../../src/audit/findings.js';
 import { decodeCursor, encodeCursor } from '../../src/audit/audit-cursor.js';
 import { type AuditRequest, Auditor } from '../../src/audit/auditor.js';
 import { authorityCause } from '../../src/kernel/cause.js';
@@ -86,6 +87,23 @@ it.each([memoryEngine, sqliteEngine])('counts what it looks at, by way of its cu
   await store.close();
 });
 
+/** What a page tells when all this happens between the first look and the second one. */
+async function lookedAt(world: World, meanwhile: () => Promise<void> | void): Promise<readonly Finding[]> {
+  let begun = (): void => undefined;
+  const looked = new Promise<void>((resolve) => (begun = resolve));
+  const after = world.clock.after.bind(world.clock);
+  world.clock.after = (delayMs, fire) => {
+    if (delayMs === 100) begun();
+    return after(delayMs, fire);
+  };
+  const page = new Auditor(world.authority, () => 0).page({ ...ALL, limit: 100 });
+  await looked;
+  world.clock.after = after;
+  await meanwhile();
+  await world.clock.advance(100);
+  return (await page).findings;
+}
+
 /** A file with something wrong in it that somebody puts right between two looks. */
 it.each<[string, string, string, string]>([
   [
@@ -117,23 +135,63 @@ it.each<[string, string, string, string]>([
     db.exec(statement);
     db.close();
   };
-  const auditor = new Auditor(world.authority, () => 0);
-  const looked = async (meanwhile: () => void): Promise<string[]> => {
-    const due = new Promise<void>((resolve) => (begun = resolve));
-    const page = auditor.page(ALL);
-    await due;
-    meanwhile();
-    await world.clock.advance(100);
-    return (await page).findings.map(({ invariant: name }) => name);
-  };
-  let begun = (): void => undefined;
-  const after = world.clock.after.bind(world.clock);
-  world.clock.after = (delayMs, fire) => {
-    if (delayMs === 100) begun();
-    return after(delayMs, fire);
-  };
+  const namesOf = (findings: readonly Finding[]): string[] => findings.map(({ invariant: name }) => name);
   run(wrong);
-  expect(await looked(() => undefined)).toEqual([invariant]);
-  expect(await looked(() => run(right))).toEqual([]);
+  expect(namesOf(await lookedAt(world, () => undefined))).toEqual([invariant]);
+  expect(namesOf(await lookedAt(world, () => run(right)))).toEqual([]);
   await store.close();
 });
+
+/** Much comes and goes between two looks, and before it in the order of names. */
+it.each<[string, string, (world: World) => Promise<unknown>, string, string]>([
+  [
+    'a key',
+    `INSERT INTO task_keys VALUES ('default', 'stray', 99)`,
+    (world) => world.admit('a', { taskId: 'a' }),
+    '',
+    'store.keys',
+  ],
+  [
+    'a session',
+    `UPDATE sessions SET hello = 'oops'`,
+    (world) => {
+      const session = sessionRow('a', { expiresAt: world.clock.nowMs() + 60_000 });
+      return world.authority.writeSession({ kind: 'open', session });
+    },
+    '',
+    'sessions.row',
+  ],
+  [
+    'a permit behind others',
+    'UPDATE permits SET running = 5',
+    (world) => world.admit('a', { taskId: 'a', policy: { concurrencyKey: 'a' } }),
+    'first',
+    'permits.counts',
+  ],
+  [
+    'a permit whose tasks go on',
+    'UPDATE permits SET running = 5',
+    async (world) => {
+      await world.admit('next', { taskId: 'next', policy: { concurrencyKey: 'k' } });
+      await world.cancel('first');
+    },
+    'next',
+    'permits.counts',
+  ],
+])(
+  'tells of %s that is still wrong at the second look, whatever came meanwhile',
+  async (...[, wrong, come, id, name]) => {
+    const path = join(temporaryFolder(), 'reeve.db');
+    const store = await openSqliteStore({ path });
+    const world = await World.open({ real: store, dispatcher: null });
+    await world.admit('first', { taskId: 'first', policy: { concurrencyKey: 'k' } });
+    const session = sessionRow('s', { expiresAt: world.clock.nowMs() + 60_000 });
+    await world.authority.writeSession({ kind: 'open', session });
+    const db = new Database(path);
+    expect(db.prepare(wrong).run().changes).toBe(1);
+    db.close();
+    const findings = await lookedAt(world, async () => void (await come(world)));
+    expect(findings.map(({ taskId, invariant }) => [taskId, invariant])).toEqual([[id, name]]);
+    await store.close();
+  },
+);

@@ -207,4 +207,16 @@ describe('a repair that writes the record again as it stands', () => {
     db.prepare(lost).run('waiter');
     expect(await repair('waiter', 'reindex')).toMatchObject(refused('accept_record'));
   });
+
+  it('takes a sealed one for sound where no history can tell, and one from before there were seals not', async () => {
+    const lost = `UPDATE history SET events = '1[' WHERE last_number = 1 AND task_order = (SELECT task_order FROM tasks WHERE task_id = ?)`;
+    for (const taskId of ['done', 'again']) db.prepare(lost).run(taskId);
+    db.prepare(`UPDATE tasks SET next_due_at = 5 WHERE task_id = 'done'`).run();
+    expect(await repair('done', 'reindex')).toMatchObject({ applied: true });
+    put('again', textOf('again').replace('"r":', '"r":1'));
+    db.prepare(`UPDATE tasks SET next_due_at = 5, seal = NULL WHERE task_id = 'again'`).run();
+    expect(await repair('again', 'reindex')).toMatchObject(refused('accept_record'));
+    expect(await repair('again', 'redact_payload')).toMatchObject({ refusal: { reason: 'INVALID_TRANSITION' } });
+    expect(db.prepare(`SELECT seal FROM tasks WHERE task_id = 'again'`).pluck().get()).toBeNull();
+  });
 });

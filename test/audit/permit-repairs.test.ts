@@ -74,6 +74,21 @@ it.each([
     ],
     ['first permits.settled'],
   ],
+  [
+    'a place in line that is another one',
+    ['UPDATE permit_rows SET ready_order = ready_order + 1000000 WHERE state = 1'],
+    ['first permits.place'],
+  ],
+  [
+    'a place before all others',
+    ['UPDATE permit_rows SET ready_order = ready_order - 1000000 WHERE state = 0'],
+    ['second permits.place'],
+  ],
+  [
+    'places in the line of another route',
+    ['UPDATE permit_rows SET route_id = 99', 'UPDATE permit_lines SET route_id = 99'],
+    ['first permits.place', 'second permits.place'],
+  ],
   ['the permit itself lost', ['DELETE FROM permits'], ['first permits.place', 'second permits.place']],
 ])('%s', async (_what, statements, invariants) => {
   await world.admit('first', { taskId: 'first', ...KEYED });
@@ -94,6 +109,18 @@ it.each([
   await worker.say('second', 'accepted', 'started', 'completed');
   expect(await store.permits(null, 9)).toEqual([]);
   await world.assertHistories(['first', 'second']);
+});
+
+it.each([
+  ['UPDATE tasks SET next_due_at = 5', false],
+  ['UPDATE permit_rows SET ready_order = 5', false],
+  ['UPDATE permits SET running = 1', true],
+])('counts anew only what was found to be counted wrong: %s', async (statement, recount) => {
+  await world.admit('first', { taskId: 'first', ...KEYED });
+  tamper(statement);
+  expect(await reindex('first')).toMatchObject({ kind: 'done', applied: true });
+  expect(world.probe.plans().flatMap(({ repairs: written = [] }) => written)).toMatchObject([{ recount }]);
+  expect(await findings()).toEqual([]);
 });
 
 it('a holder that is counted though nobody of its key is left keeps nobody waiting once one of them is mended', async () => {

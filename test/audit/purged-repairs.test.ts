@@ -201,6 +201,36 @@ describe('reindex', () => {
   });
 });
 
+describe.each([1_000_000_000, 9_007_199_254_740_980])('a last event %s that there never was', (lastEvent) => {
+  beforeEach(() => {
+    const db = new Database(path);
+    const text = db.prepare<[], string>('SELECT tombstone FROM tombstones').pluck().get() ?? '';
+    const items = JSON.parse(text.slice(1)) as unknown[];
+    const edited = `1${JSON.stringify(items.with(5, lastEvent))}`;
+    db.prepare('UPDATE tombstones SET tombstone = ?').run(edited);
+    db.close();
+  });
+
+  it('is told of the tombstone, and reindex is of no use to it', async () => {
+    expect(await found()).toEqual(['gone purged.tombstone']);
+    expect(await repair('reindex')).toMatchObject({
+      refusal: { reason: 'INVALID_TRANSITION', metadata: { mended_by: 'accept_record' } },
+    });
+    expect(await repair('accept_record')).toMatchObject({ applied: true });
+    expect(await found()).toEqual([]);
+  });
+
+  it('does not become the horizon of all others where something else is mended', async () => {
+    tamper(`DELETE FROM task_keys`);
+    expect(await found()).toEqual(['gone purged.tombstone', 'gone purged.key']);
+    expect(await repair('reindex')).toMatchObject({ applied: true });
+    expect(await found()).toEqual(['gone purged.tombstone']);
+    expect(await store.eventBounds()).toMatchObject({ head: 3, horizon: 3 });
+    await world.admit('next', { taskId: 'next' });
+    expect((await store.readHistory('next', 0, 10, 1e6)).map(({ sequence }) => sequence)).toEqual([4]);
+  });
+});
+
 it('a store whose counts of purges cannot be read is not opened: its sequences would be given again', async () => {
   await store.close();
   tamper(`UPDATE meta SET value = 'many' WHERE name = 'horizon'`);

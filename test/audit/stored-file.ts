@@ -113,13 +113,13 @@ export async function auditAll(store: TaskStore, now: number, quietSince = now):
   }
   findings.push(...auditTally(tally, await store.eventBounds()));
   for (let after: KeyName | null = null, more = true; more;) {
-    const page: AuditedKeys = await store.auditKeys(after, 2);
+    const page: AuditedKeys = await store.auditKeys({ names: null, after, limit: 2 });
     findings.push(...auditKeys(page.keys));
     after = page.next;
     more = after !== null;
   }
   for (let after: string | null = null, more = true; more;) {
-    const page: AuditedSessions = await store.auditSessions(after, 1);
+    const page: AuditedSessions = await store.auditSessions({ names: null, after, limit: 1 });
     findings.push(...auditSessions(page.sessions, moment));
     after = page.next;
     more = after !== null;

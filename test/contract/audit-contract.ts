@@ -220,10 +220,11 @@ export function auditContract(store: StoreSource): void {
       awaitsSweep: false,
       left: [],
       horizon: 4,
+      given: 4,
     });
     const { entries } = await store().auditTasks({ taskIds: null, after: 0, limit: 10 });
     expect(entries.map(idOf)).toEqual(['a', 'gone', 'b']);
-    expect(entries[1]).toEqual(entry);
+    expect(entries[1]).toEqual({ ...entry, given: 5 });
   });
 
   it('tells every key by the place that it leads to, in pages, byte by byte in order', async () => {
@@ -233,7 +234,7 @@ export function auditContract(store: StoreSource): void {
     await purged();
     const orders: number[] = [];
     for (let after: KeyName | null = null, more = true; more;) {
-      const page: AuditedKeys = await store().auditKeys(after, 2);
+      const page: AuditedKeys = await store().auditKeys({ names: null, after, limit: 2 });
       expect(page.keys.every(({ leads }) => leads === 'own')).toBe(true);
       orders.push(...page.keys.map(({ order }) => order));
       after = page.next;
@@ -248,12 +249,39 @@ export function auditContract(store: StoreSource): void {
       await commit(store(), planOf({ sessions: [{ kind: 'open', session: sessionRow(id, { expiresAt: 7 }) }] }));
     }
     await commit(store(), planOf({ sessions: [{ kind: 'end', sessionId: 's1', attachment: 1, end: endOf() }] }));
-    const first = await store().auditSessions(null, 2);
+    const first = await store().auditSessions({ names: null, after: null, limit: 2 });
     expect(first.sessions).toMatchObject([
       { sessionId: 's1', standing: { state: 'gone' } },
       { sessionId: 's2', standing: { state: 'live', expiresAt: 7, ttlMs: 30_000 } },
     ]);
-    expect(await store().auditSessions(first.next, 2)).toMatchObject({ sessions: [{ sessionId: 's3' }], next: null });
+    expect(await store().auditSessions({ names: null, after: first.next, limit: 2 })).toMatchObject({
+      sessions: [{ sessionId: 's3' }],
+      next: null,
+    });
+  });
+
+  it('tells keys, sessions and permits by their names, and says nothing of what is not there', async () => {
+    for (const key of ['a', 'b', 'c'])
+      await committed(store(), submitted({ key, namespace: 'n', concurrencyKey: key }));
+    for (const id of ['s1', 's2']) {
+      await commit(store(), planOf({ sessions: [{ kind: 'open', session: sessionRow(id, { expiresAt: 7 }) }] }));
+    }
+    const named = <Name>(...names: Name[]) => ({ names, after: null, limit: names.length });
+    const [last, nobody] = ['c', 'nobody'].map((idempotencyKey) => ({ namespace: 'n', idempotencyKey }));
+    if (last === undefined || nobody === undefined) throw new Error('two names');
+    expect(await store().auditKeys(named(last, nobody))).toEqual({
+      keys: [{ name: last, order: 3, leads: 'own' }],
+      next: null,
+    });
+    expect(await store().auditSessions(named('s2', 'nobody'))).toMatchObject({
+      sessions: [{ sessionId: 's2' }],
+      next: null,
+    });
+    const name = 'key\nn\nb';
+    expect(await store().auditPermits(named(name, 'key\nn\nx'))).toMatchObject({
+      permits: [{ name, running: 0, found: 0, linesAgree: true, settled: true }],
+      next: null,
+    });
   });
 
   it('gives up a tombstone on what was seen of it, and keeps the answer with that', async () => {

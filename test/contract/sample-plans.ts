@@ -67,6 +67,7 @@ export function repaired(seen: AuditedTask, base: TaskRecord, redact: number | n
     index: placementIndex(record, INDEX_RULES),
     routeKey: routeKeyOf(record.admission),
     rederive: true,
+    recount: true,
     redact,
   };
   const { fingerprint } = seen;

@@ -3,7 +3,7 @@
 // Faults are queued: each commit takes the next one, and runs clean when there is none.
 
 import type { CommitBatch, PlanVerdict } from '../../src/store/commit-plan.js';
-import type { AuditQuery, KeyName, PermitQuery } from '../../src/store/audit-rows.js';
+import type { AuditQuery, KeyName, NamedQuery } from '../../src/store/audit-rows.js';
 import type { StoredPropagation } from '../../src/store/family-rows.js';
 import type { EventScope } from '../../src/store/event-pages.js';
 import type { PurgeableTask } from '../../src/store/purge-rows.js';
@@ -230,15 +230,15 @@ export class FaultyStore implements TaskStore {
     return this.read(() => this.inner.auditTasks(query));
   }
 
-  auditKeys(after: KeyName | null, limit: number) {
-    return this.read(() => this.inner.auditKeys(after, limit));
+  auditKeys(query: NamedQuery<KeyName>) {
+    return this.read(() => this.inner.auditKeys(query));
   }
 
-  auditSessions(after: string | null, limit: number) {
-    return this.read(() => this.inner.auditSessions(after, limit));
+  auditSessions(query: NamedQuery<string>) {
+    return this.read(() => this.inner.auditSessions(query));
   }
 
-  auditPermits(query: PermitQuery) {
+  auditPermits(query: NamedQuery<string>) {
     return this.read(() => this.inner.auditPermits(query));
   }
 

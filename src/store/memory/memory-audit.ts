@@ -14,6 +14,8 @@ import {
   type AuditedCommit,
   type AuditedFamily,
   type AuditedKeys,
+  type AuditedPermit,
+  type AuditedPermitRow,
   type AuditedPermits,
   type AuditedSessions,
   type AuditedTask,
@@ -22,7 +24,8 @@ import {
   MAX_BYTES_PER_AUDIT,
   MAX_CHILDREN_LOOKED_AT,
   MAX_HISTORY_PER_STRETCH,
-  type PermitQuery,
+  MAX_PLACES_PER_AUDIT,
+  type NamedQuery,
 } from '../audit-rows.js';
 import { decoded } from '../decode-guards.js';
 import type { HistoryChain } from '../history-chain.js';
@@ -50,20 +53,26 @@ export class MemoryAudit {
     return { entries, next: at < count ? at : null };
   }
 
-  keys(after: KeyName | null, limit: number): AuditedKeys {
+  keys({ names: asked, after, limit }: NamedQuery<KeyName>): AuditedKeys {
     const { tables } = this;
-    const names = tables.keyNames().filter((name) => after === null || compareKeys(name, after) > 0);
+    const isAsked = (name: KeyName): boolean =>
+      asked === null
+        ? after === null || compareKeys(name, after) > 0
+        : asked.some((one) => compareKeys(one, name) === 0);
+    const names = tables.keyNames().filter(isAsked);
     const page = names.toSorted(compareKeys).slice(0, limit);
-    const keys = page.map(({ namespace, idempotencyKey }) => {
-      const holder = tables.holderOfKey(namespace, idempotencyKey) ?? '';
+    const keys = page.map((name) => {
+      const holder = tables.holderOfKey(name.namespace, name.idempotencyKey) ?? '';
       const order = tables.tasks.get(holder)?.order ?? tables.purged.get(holder)?.order ?? 0;
-      return { order, leads: order === 0 ? ('nowhere' as const) : ('own' as const) };
+      return { name, order, leads: order === 0 ? ('nowhere' as const) : ('own' as const) };
     });
     return { keys, next: page.length < names.length ? (page[page.length - 1] ?? null) : null };
   }
 
-  sessions(after: string | null, limit: number): AuditedSessions {
-    const rows = this.tables.sessions.all().filter(({ sessionId }) => after === null || sessionId > after);
+  sessions({ names, after, limit }: NamedQuery<string>): AuditedSessions {
+    const rows = this.tables.sessions
+      .all()
+      .filter(({ sessionId }) => (names === null ? after === null || sessionId > after : names.includes(sessionId)));
     const page = rows.slice(0, limit);
     const sessions = page.map(({ sessionId, state, expiresAt, ttlMs }) => ({
       sessionId,
@@ -72,15 +81,20 @@ export class MemoryAudit {
     return { sessions, next: page.length < rows.length ? (page[page.length - 1]?.sessionId ?? null) : null };
   }
 
-  permits({ names, after, limit }: PermitQuery): AuditedPermits {
+  permits({ names, after, limit }: NamedQuery<string>): AuditedPermits {
     const { permits, byOrder } = this.tables;
     const all = permits.states(after, Number.MAX_SAFE_INTEGER);
     const asked = names === null ? all : all.filter(({ name }) => names.includes(name));
-    const page = asked.slice(0, limit).map(({ name, running, settled }) => {
-      const order = permits.tasksOf(name, 1)[0] ?? 0;
+    const page: AuditedPermit[] = [];
+    let places = 0;
+    for (const { name, running, settled } of asked) {
+      const tasks = permits.tasksOf(name, Number.MAX_SAFE_INTEGER);
+      const taskId = byOrder[(tasks[0] ?? 0) - 1]?.taskId ?? null;
       const found = permits.holdersOf(name).length;
-      return { name, running, found, linesAgree: true, settled, taskId: byOrder[order - 1]?.taskId ?? null };
-    });
+      page.push({ name, running, found, linesAgree: true, settled, taskId });
+      places += tasks.length;
+      if (page.length >= limit || (names === null && places >= MAX_PLACES_PER_AUDIT)) break;
+    }
     return { permits: page, next: page.length < asked.length ? (page[page.length - 1]?.name ?? null) : null };
   }
 
@@ -108,6 +122,7 @@ export class MemoryAudit {
       awaitsSweep: false,
       left: [],
       horizon: tables.horizon,
+      given: tables.log.length - 1,
       fingerprint: tables.tombstoneFingerprint(purged),
     };
   }
@@ -129,7 +144,7 @@ export class MemoryAudit {
       seal: 'holds',
       version: record.lastEvent,
       routeKey,
-      permits: tables.permits.rowsOf(order).toSorted((left, right) => (left.name < right.name ? -1 : 1)),
+      permits: this.permitsOf(order),
       index,
       lastNumber: rows[rows.length - 1]?.[1] ?? null,
       keyOrder: keyOrderOf(tables, admission),
@@ -138,6 +153,18 @@ export class MemoryAudit {
       history: this.stretch(entry, 0, Number.MAX_SAFE_INTEGER),
       fingerprint: fingerprintOf(entry),
     };
+  }
+
+  private permitsOf(order: number): AuditedPermitRow[] {
+    const { permits } = this.tables;
+    const rows = permits.rowsOf(order).toSorted((left, right) => (left.name < right.name ? -1 : 1));
+    const routeNow = permits.routeOf(order);
+    return rows.map(({ name, state, route, readyOrder }) => ({
+      name,
+      state,
+      isOfRoute: route === routeNow,
+      readyOrder,
+    }));
   }
 
   private familyOf({ taskId, record }: TaskEntry): AuditedFamily {

@@ -12,7 +12,7 @@ import type {
   AuditedSessions,
   HistoryStretch,
   KeyName,
-  PermitQuery,
+  NamedQuery,
 } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import { HistoryChain } from '../history-chain.js';
@@ -335,17 +335,17 @@ class MemoryStore implements TaskStore {
     return this.audit.history(order, afterNumber, throughNumber);
   }
 
-  async auditKeys(after: KeyName | null, limit: number): Promise<AuditedKeys> {
+  async auditKeys(query: NamedQuery<KeyName>): Promise<AuditedKeys> {
     this.assertOpen();
-    return this.audit.keys(after, limit);
+    return this.audit.keys(query);
   }
 
-  async auditSessions(after: string | null, limit: number): Promise<AuditedSessions> {
+  async auditSessions(query: NamedQuery<string>): Promise<AuditedSessions> {
     this.assertOpen();
-    return this.audit.sessions(after, limit);
+    return this.audit.sessions(query);
   }
 
-  async auditPermits(query: PermitQuery): Promise<AuditedPermits> {
+  async auditPermits(query: NamedQuery<string>): Promise<AuditedPermits> {
     this.assertOpen();
     return this.audit.permits(query);
   }

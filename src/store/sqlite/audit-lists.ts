@@ -1,6 +1,7 @@
 /**
  * What an audit reads beside the tasks, in the reader thread: idempotency keys by themselves, so that one that leads to
- * nothing is found, and sessions. A page is one read transaction, bounded in rows and in bytes.
+ * nothing is found, sessions, and permits with those that stand for them, counted. A page is one read transaction, bounded
+ * in rows and in bytes.
  */
 import type { Database } from 'better-sqlite3';
 import { decodeAdmission, withoutArgs } from '../admission-codec.js';
@@ -13,12 +14,13 @@ import {
   type AuditedSessions,
   type KeyName,
   MAX_BYTES_PER_AUDIT,
-  type PermitQuery,
+  MAX_PLACES_PER_AUDIT,
+  type NamedQuery,
 } from '../audit-rows.js';
-import { PERMIT_STATE_CODES, SESSION_STATES } from '../code-tables.js';
+import { PERMIT_STATES, SESSION_STATES } from '../code-tables.js';
 import { decoded } from '../decode-guards.js';
 import { decodeTombstone } from '../tombstone-codec.js';
-import { LINES_FOUND, SETTLED } from './permit-statements.js';
+import { PLACES_FOUND, SETTLED } from './permit-statements.js';
 
 type Order = number;
 
@@ -27,8 +29,12 @@ type KeyColumns = [string, string, Order, string | null, string | null, string |
 /** Id, state, expiry, TTL, attachment, Hello. */
 type SessionColumns = [string, number, number, number, number, string];
 
-/** Name, running as counted and as there are, whether the lines agree, whether it is settled, a task of it. */
-type PermitColumns = [string, number, number, number, number, string | null];
+/** Number, name, running as counted, whether it is settled, a task of it. */
+type PermitColumns = [number, string, number, number, string | null];
+/** State, route, how many. */
+type PlacesColumns = [number, number, number];
+/** Route, passed, waiting. */
+type LineColumns = [number, number, number];
 
 /** Namespaces are never empty, so this stands before all keys. */
 const BEFORE_ALL: KeyName = { namespace: '', idempotencyKey: '' };
@@ -42,12 +48,17 @@ export class AuditLists {
     this.inOneMoment = (read) => db.transaction(read)();
   }
 
-  keys(after: KeyName | null, limit: number): AuditedKeys {
+  keys({ names, after, limit }: NamedQuery<KeyName>): AuditedKeys {
+    const { keys: behind, key } = this.statements;
     return this.inOneMoment(() => {
+      if (names !== null) {
+        const rows = names.flatMap(({ namespace, idempotencyKey }) => key.all(namespace, idempotencyKey));
+        return { keys: rows.map(keyOf), next: null };
+      }
       const keys: AuditedKey[] = [];
       let bytes = 0;
       const { namespace, idempotencyKey } = after ?? BEFORE_ALL;
-      for (const row of this.statements.keys.iterate(namespace, idempotencyKey)) {
+      for (const row of behind.iterate(namespace, idempotencyKey)) {
         keys.push(keyOf(row));
         bytes += (row[4]?.length ?? 0) + (row[6]?.length ?? 0);
         if (keys.length >= limit || bytes >= MAX_BYTES_PER_AUDIT) {
@@ -58,38 +69,78 @@ export class AuditLists {
     });
   }
 
-  sessions(after: string | null, limit: number): AuditedSessions {
-    const rows = this.statements.sessions.all(after ?? '', limit);
-    const last = rows[rows.length - 1];
-    const next = last === undefined || rows.length < limit ? null : last[0];
-    return { sessions: rows.map(sessionOf), next };
-  }
-
-  permits({ names, after, limit }: PermitQuery): AuditedPermits {
-    const { permit, permits } = this.statements;
+  sessions({ names, after, limit }: NamedQuery<string>): AuditedSessions {
+    const { sessions: behind, session } = this.statements;
     return this.inOneMoment(() => {
-      const rows = names === null ? permits.all(after ?? '', limit) : names.flatMap((name) => permit.all(name));
+      const rows = names === null ? behind.all(after ?? '', limit) : names.flatMap((name) => session.all(name));
       const last = rows[rows.length - 1];
       const next = names !== null || last === undefined || rows.length < limit ? null : last[0];
-      return { permits: rows.map(permitOf), next };
+      return { sessions: rows.map(sessionOf), next };
     });
   }
-}
 
-function permitOf([name, running, found, linesAgree, settled, taskId]: PermitColumns): AuditedPermit {
-  return { name, running, found, linesAgree: linesAgree === 1, settled: settled === 1, taskId };
+  permits({ names, after, limit }: NamedQuery<string>): AuditedPermits {
+    const { permits: behind, permit } = this.statements;
+    return this.inOneMoment(() => {
+      const permits: AuditedPermit[] = [];
+      if (names !== null) {
+        for (const row of names.flatMap((name) => permit.all(name))) permits.push(this.permitOf(row).permit);
+        return { permits, next: null };
+      }
+      let counted = 0;
+      for (const row of behind.iterate(after ?? '')) {
+        const { permit: audited, places } = this.permitOf(row);
+        permits.push(audited);
+        counted += places;
+        if (permits.length >= limit || counted >= MAX_PLACES_PER_AUDIT) return { permits, next: audited.name };
+      }
+      return { permits, next: null };
+    });
+  }
+
+  /** One walk along the index, however many lines there are; `places`: how many rows it took. */
+  private permitOf([number, name, running, settled, taskId]: PermitColumns): { permit: AuditedPermit; places: number } {
+    const { places: counted, lines } = this.statements;
+    let [found, places] = [0, 0];
+    const standing = new Map<number, { passed: number; waiting: number }>();
+    for (const [code, route, count] of counted.iterate(number)) {
+      places += count;
+      const state = PERMIT_STATES[code];
+      if (state === 'running') found += count;
+      if (state !== 'passed' && state !== 'waiting') continue;
+      const line = standing.get(route) ?? { passed: 0, waiting: 0 };
+      line[state] += count;
+      standing.set(route, line);
+    }
+    let linesAgree = true;
+    for (const [route, passed, waiting] of lines.iterate(number)) {
+      const line = standing.get(route);
+      if (line?.passed !== passed || line.waiting !== waiting) linesAgree = false;
+      standing.delete(route);
+    }
+    const permit = {
+      name,
+      running,
+      found,
+      linesAgree: linesAgree && standing.size === 0,
+      settled: settled === 1,
+      taskId,
+    };
+    return { permit, places };
+  }
 }
 
 function keyOf([namespace, idempotencyKey, order, taskId, admission, purgedId, tombstone]: KeyColumns): AuditedKey {
-  if (taskId === null && purgedId === null) return { order, leads: 'nowhere' };
+  const name = { namespace, idempotencyKey };
+  if (taskId === null && purgedId === null) return { name, order, leads: 'nowhere' };
   const owner = decoded(() =>
     taskId === null
       ? decodeTombstone(purgedId ?? '', tombstone ?? '')
       : decodeAdmission(taskId, withoutArgs(admission ?? ''), 'without_args'),
   );
-  if (!owner.ok) return { order, leads: 'unread' };
+  if (!owner.ok) return { name, order, leads: 'unread' };
   const own = owner.value.namespace === namespace && owner.value.idempotencyKey === idempotencyKey;
-  return { order, leads: own ? 'own' : 'to_another' };
+  return { name, order, leads: own ? 'own' : 'to_another' };
 }
 
 function sessionOf([sessionId, code, expiresAt, ttlMs, attachment, hello]: SessionColumns): AuditedSession {
@@ -99,33 +150,34 @@ function sessionOf([sessionId, code, expiresAt, ttlMs, attachment, hello]: Sessi
   return { sessionId, standing: isSession ? { state, expiresAt, ttlMs } : null };
 }
 
-/** Permit `p` as it is counted, and as its rows are. */
-const PERMIT = `name, running,
-  (SELECT count(*) FROM permit_rows r WHERE r.permit_id = p.permit_id AND r.state = ${PERMIT_STATE_CODES.running}),
-  NOT EXISTS (SELECT route_id, passed, waiting FROM permit_lines l WHERE l.permit_id = p.permit_id EXCEPT ${LINES_FOUND})
-    AND NOT EXISTS (${LINES_FOUND} EXCEPT SELECT route_id, passed, waiting FROM permit_lines l WHERE l.permit_id = p.permit_id),
-  ${SETTLED},
+const PERMIT = `permit_id, name, running, ${SETTLED},
   (SELECT task_id FROM permit_rows r JOIN tasks USING (task_order) WHERE r.permit_id = p.permit_id LIMIT 1)
   FROM permits p`;
+const KEY = `k.namespace, k.idempotency_key, k.task_order, t.task_id, a.admission, d.task_id, d.tombstone
+  FROM task_keys k LEFT JOIN tasks t ON t.task_order = k.task_order
+  LEFT JOIN admissions a ON a.task_order = t.task_order
+  LEFT JOIN tombstones d ON d.task_order = k.task_order`;
+const SESSION = 'session_id, state, expires_at, ttl_ms, attachment, hello FROM sessions';
 
 function listStatements(db: Database) {
   return {
-    permits: db.prepare<[string, number], PermitColumns>(`SELECT ${PERMIT} WHERE name > ? ORDER BY name LIMIT ?`).raw(),
+    permits: db.prepare<[string], PermitColumns>(`SELECT ${PERMIT} WHERE name > ? ORDER BY name`).raw(),
     permit: db.prepare<[string], PermitColumns>(`SELECT ${PERMIT} WHERE name = ?`).raw(),
+    places: db.prepare<[number], PlacesColumns>(PLACES_FOUND).raw(),
+    lines: db
+      .prepare<[number], LineColumns>('SELECT route_id, passed, waiting FROM permit_lines WHERE permit_id = ?')
+      .raw(),
     keys: db
       .prepare<[string, string], KeyColumns>(
-        `SELECT k.namespace, k.idempotency_key, k.task_order, t.task_id, a.admission, d.task_id, d.tombstone
-         FROM task_keys k LEFT JOIN tasks t ON t.task_order = k.task_order
-         LEFT JOIN admissions a ON a.task_order = t.task_order
-         LEFT JOIN tombstones d ON d.task_order = k.task_order
-         WHERE (k.namespace, k.idempotency_key) > (?, ?) ORDER BY k.namespace, k.idempotency_key`,
+        `SELECT ${KEY} WHERE (k.namespace, k.idempotency_key) > (?, ?) ORDER BY k.namespace, k.idempotency_key`,
       )
+      .raw(),
+    key: db
+      .prepare<[string, string], KeyColumns>(`SELECT ${KEY} WHERE k.namespace = ? AND k.idempotency_key = ?`)
       .raw(),
     sessions: db
-      .prepare<[string, number], SessionColumns>(
-        `SELECT session_id, state, expires_at, ttl_ms, attachment, hello FROM sessions
-         WHERE session_id > ? ORDER BY session_id LIMIT ?`,
-      )
+      .prepare<[string, number], SessionColumns>(`SELECT ${SESSION} WHERE session_id > ? ORDER BY session_id LIMIT ?`)
       .raw(),
+    session: db.prepare<[string], SessionColumns>(`SELECT ${SESSION} WHERE session_id = ?`).raw(),
   };
 }

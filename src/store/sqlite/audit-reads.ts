@@ -64,6 +64,7 @@ export interface AuditTombstoneRow {
   readonly keyOrder: Order | null;
   readonly left: readonly Leftover[];
   readonly horizon: number;
+  readonly given: number;
   readonly fingerprint: string;
 }
 
@@ -140,17 +141,18 @@ export class AuditReads {
     if (columns !== undefined) return this.task(order, columns);
     const left = statements.leftovers.flatMap(({ name, anyOf }) => (anyOf.get(order) === undefined ? [] : [name]));
     const tombstone = statements.tombstone.get(order);
-    return tombstone === undefined
-      ? { kind: 'remains', order, left }
-      : {
-          kind: 'purged',
-          order,
-          columns: tombstone,
-          keyOrder: this.keyOfTombstone(tombstone),
-          left,
-          horizon: Number(statements.horizon.get() ?? 0),
-          fingerprint: tombstoneFingerprint(order, tombstone[0], tombstone[3]),
-        };
+    if (tombstone === undefined) return { kind: 'remains', order, left };
+    const horizon = Number(statements.horizon.get() ?? 0);
+    return {
+      kind: 'purged',
+      order,
+      columns: tombstone,
+      keyOrder: this.keyOfTombstone(tombstone),
+      left,
+      horizon,
+      given: Math.max(statements.lastCommit.get() ?? 0, horizon),
+      fingerprint: tombstoneFingerprint(order, tombstone[0], tombstone[3]),
+    };
   }
 
   private keyOfTombstone([taskId, , , stored]: TombstoneColumns): Order | null {

@@ -23,8 +23,8 @@ export type TaskColumns = readonly [
 ];
 /** State, expiry, TTL. */
 export type SessionColumns = readonly [number, number, number];
-/** Name of the permit, if it is there; state. */
-export type PermitColumns = readonly [string | null, number];
+/** Name of the permit, if it is there; state, whether it is of the task's route, place in line. */
+export type PermitColumns = readonly [string | null, number, number, number];
 /** Id, parent's order, first sequence, tombstone. */
 export type TombstoneColumns = readonly [string, number | null, number, string];
 
@@ -71,6 +71,7 @@ export interface AuditStatements {
   readonly hasTombstone: Statement<[Order, string], number>;
   readonly awaitsSweep: Statement<[Order], number>;
   readonly horizon: Statement<[], string>;
+  readonly lastCommit: Statement<[], number | null>;
   readonly columns: Statement<[Order], TaskColumns>;
   readonly admission: Statement<[Order], string>;
   readonly permits: Statement<[Order], PermitColumns>;
@@ -104,6 +105,7 @@ export function auditStatements(db: Database): AuditStatements {
     ),
     awaitsSweep: pluck<[Order], number>('SELECT 1 FROM purging WHERE task_order = ?'),
     horizon: pluck<[], string>("SELECT value FROM meta WHERE name = 'horizon'"),
+    lastCommit: pluck<[], number | null>('SELECT max(first_sequence) FROM history'),
     columns: db
       .prepare<[Order], TaskColumns>(
         `SELECT task_id, version, route_key, ready_order, next_due_at, lease_session, record, purge_at, seal
@@ -113,7 +115,9 @@ export function auditStatements(db: Database): AuditStatements {
     admission: pluck<[Order], string>('SELECT admission FROM admissions WHERE task_order = ?'),
     permits: db
       .prepare<[Order], PermitColumns>(
-        `SELECT name, state FROM permit_rows LEFT JOIN permits USING (permit_id) WHERE task_order = ? ORDER BY name`,
+        `SELECT name, state, r.route_id = t.route_id, r.ready_order
+         FROM permit_rows r JOIN tasks t USING (task_order) LEFT JOIN permits USING (permit_id)
+         WHERE task_order = ? ORDER BY name`,
       )
       .raw(),
     lastNumber: pluck<[Order], number | null>('SELECT max(last_number) FROM history WHERE task_order = ?'),

@@ -49,7 +49,12 @@ function taskOf(row: AuditTaskRow): AuditedTask {
     seal: sealState(taskId, record, seal),
     version,
     routeKey,
-    permits: row.permits.map(([name, state]) => ({ name, state: PERMIT_STATES[state] ?? null })),
+    permits: row.permits.map(([name, state, isOfRoute, order]) => ({
+      name,
+      state: PERMIT_STATES[state] ?? null,
+      isOfRoute: isOfRoute === 1,
+      readyOrder: order,
+    })),
     index: { readyOrder, nextDueAt, leaseSession, purgeAt },
     lastNumber: row.lastNumber,
     keyOrder: row.keyOrder,
@@ -73,6 +78,7 @@ function tombstoneOf(row: AuditTombstoneRow): AuditedTombstone {
     awaitsSweep: row.left.includes('sweep'),
     left: row.left,
     horizon: row.horizon,
+    given: row.given,
     fingerprint: row.fingerprint,
   };
 }

@@ -45,10 +45,10 @@ const LINES = 'SELECT 1 FROM permit_lines l WHERE l.permit_id = p.permit_id';
 export const SETTLED = `NOT EXISTS (${LINES} AND passed > max(p.most - p.running, 0))
   AND NOT EXISTS (${LINES} AND waiting > 0 AND passed < p.most - p.running)`;
 const { waiting: WAITING, passed: PASSED } = PERMIT_STATE_CODES;
-/** The lines of the permit `p` as its rows stand. */
-export const LINES_FOUND = `SELECT route_id, count(*) FILTER (WHERE state = ${PASSED}), count(*) FILTER (WHERE state = ${WAITING})
-  FROM permit_rows r INDEXED BY permit_rows_in_line
-  WHERE r.permit_id = p.permit_id AND r.state IN (${PASSED}, ${WAITING}) GROUP BY route_id`;
+/** How many stand for a permit, by state and route: in the order of the index, so that nothing is sorted. */
+const placesFound = (permit: string): string =>
+  `SELECT state, route_id, count(*) AS places, permit_id ${ROWS} WHERE permit_id = ${permit} GROUP BY state, route_id`;
+export const PLACES_FOUND = placesFound('?');
 
 export function permitStatements(db: Database): PermitStatements {
   return {
@@ -74,14 +74,15 @@ export function permitStatements(db: Database): PermitStatements {
          AND NOT EXISTS (SELECT 1 ${ROWS} WHERE permit_rows.permit_id = permits.permit_id)`,
     ),
     recount: db.prepare(
-      `UPDATE permits AS p SET running = (SELECT count(*) FROM permit_rows r
+      `UPDATE permits AS p SET running = (SELECT count(*) FROM permit_rows r INDEXED BY permit_rows_in_line
          WHERE r.permit_id = p.permit_id AND r.state = ${PERMIT_STATE_CODES.running}) WHERE name = ?`,
     ),
     dropLines: db.prepare(`DELETE FROM permit_lines WHERE permit_id = ${NUMBER}`),
     findLines: db.prepare(
       `INSERT INTO permit_lines (permit_id, route_id, passed, waiting)
-       SELECT r.permit_id, route_id, count(*) FILTER (WHERE state = ${PASSED}), count(*) FILTER (WHERE state = ${WAITING})
-       FROM permit_rows r WHERE r.permit_id = ${NUMBER} AND state IN (${PASSED}, ${WAITING}) GROUP BY route_id`,
+       SELECT permit_id, route_id,
+         coalesce(sum(places) FILTER (WHERE state = ${PASSED}), 0), coalesce(sum(places) FILTER (WHERE state = ${WAITING}), 0)
+       FROM (${placesFound(NUMBER)}) WHERE state IN (${PASSED}, ${WAITING}) GROUP BY route_id`,
     ),
     dropOrphans: db.prepare(
       'DELETE FROM permit_rows WHERE task_order = ? AND permit_id NOT IN (SELECT permit_id FROM permits)',

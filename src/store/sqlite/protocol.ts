@@ -2,7 +2,7 @@
  * What the store and its threads say to each other. Each thread answers its requests one by one, in the order in which
  * they came, so an answer needs no name. Everything here survives a structured clone.
  */
-import type { AuditQuery, AuditedKeys, AuditedPermits, AuditedSessions, KeyName, PermitQuery } from '../audit-rows.js';
+import type { AuditQuery, AuditedKeys, AuditedPermits, AuditedSessions, KeyName, NamedQuery } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { PermitWait } from '../../kernel/permits.js';
 import type { PermitState } from '../permit-rows.js';
@@ -59,9 +59,9 @@ export interface ReaderCalls {
   listTasks(query: ListQuery): ListedRows;
   auditTasks(query: AuditQuery): AuditRows;
   auditHistory(order: number, afterNumber: number, throughNumber: number): HistoryRows;
-  auditKeys(after: KeyName | null, limit: number): AuditedKeys;
-  auditSessions(after: string | null, limit: number): AuditedSessions;
-  auditPermits(query: PermitQuery): AuditedPermits;
+  auditKeys(query: NamedQuery<KeyName>): AuditedKeys;
+  auditSessions(query: NamedQuery<string>): AuditedSessions;
+  auditPermits(query: NamedQuery<string>): AuditedPermits;
   close(): null;
 }
 

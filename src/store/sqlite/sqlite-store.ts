@@ -11,7 +11,7 @@ import type {
   AuditedSessions,
   HistoryStretch,
   KeyName,
-  PermitQuery,
+  NamedQuery,
 } from '../audit-rows.js';
 import type { ChildRow, FamilyCounts, StoredPropagation, WaiterRow } from '../family-rows.js';
 import type { EventBounds, EventPage, EventScope } from '../event-pages.js';
@@ -217,15 +217,15 @@ class SqliteStore implements TaskStore {
     return historyStretch(await this.reader.call('auditHistory', order, afterNumber, throughNumber));
   }
 
-  auditKeys(after: KeyName | null, limit: number): Promise<AuditedKeys> {
-    return this.reader.call('auditKeys', after, limit);
+  auditKeys(query: NamedQuery<KeyName>): Promise<AuditedKeys> {
+    return this.reader.call('auditKeys', query);
   }
 
-  auditSessions(after: string | null, limit: number): Promise<AuditedSessions> {
-    return this.reader.call('auditSessions', after, limit);
+  auditSessions(query: NamedQuery<string>): Promise<AuditedSessions> {
+    return this.reader.call('auditSessions', query);
   }
 
-  auditPermits(query: PermitQuery): Promise<AuditedPermits> {
+  auditPermits(query: NamedQuery<string>): Promise<AuditedPermits> {
     return this.reader.call('auditPermits', query);
   }
 

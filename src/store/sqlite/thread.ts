@@ -88,8 +88,8 @@ function readerCalls(settings: SqliteSettings): ReaderCalls {
     listTasks: (query) => reads.listTasks(query),
     auditTasks: (query) => audit.auditTasks(query),
     auditHistory: (order, afterNumber, throughNumber) => audit.auditHistory(order, afterNumber, throughNumber),
-    auditKeys: (after, limit) => lists.keys(after, limit),
-    auditSessions: (after, limit) => lists.sessions(after, limit),
+    auditKeys: (query) => lists.keys(query),
+    auditSessions: (query) => lists.sessions(query),
     auditPermits: (query) => lists.permits(query),
     close: () => {
       db.close();
