@@ -84,7 +84,10 @@ describe('a line that is an event', () => {
     const line = (levels: number) => `{"type":"task.output","payload":{"output":${nested(levels)}}}`;
     expect(sayingOf(line(500))).toMatchObject({ output: { text: nested(500) } });
     for (const levels of [501, 100_000]) {
-      expect(read(line(levels))).toMatchObject({ ok: false, rejected: { code: 'MALFORMED', field: 'payload.output' } });
+      expect(read(line(levels))).toMatchObject({
+        ok: false,
+        rejected: { code: 'MALFORMED', message: 'output is nested deeper than 500 levels' },
+      });
     }
   });
 
