@@ -5,7 +5,9 @@
 import { type Command, Option } from 'commander';
 import { type Connection, openConnection } from './connection.js';
 import type { ExitCode } from './exit-codes.js';
+import { OptionError, requireAddress } from '../sdk/transport/option-checks.js';
 import type { Terminal } from './terminal.js';
+import { UsageError } from './usage-error.js';
 
 export const DEFAULT_ADDRESS = '127.0.0.1:7450';
 
@@ -39,6 +41,15 @@ export function optionsOf<Own extends object>(command: Command): Own & GlobalOpt
   return { ...given, address: address === '' ? DEFAULT_ADDRESS : address, namespace, json };
 }
 
+/** Throws UsageError for what is no address: nothing would ever answer there. */
+function addressOf(written: string): string {
+  try {
+    return requireAddress('--address', written);
+  } catch (error) {
+    throw error instanceof OptionError ? new UsageError(error.message) : error;
+  }
+}
+
 /** Makes `act` the command's action, with a connection for as long as it runs. */
 export function onConnection<Own extends object>(
   command: Command,
@@ -47,7 +58,7 @@ export function onConnection<Own extends object>(
 ): void {
   command.action(async () => {
     const options = optionsOf<Own>(command);
-    const connection = openConnection(options.address);
+    const connection = openConnection(addressOf(options.address));
     try {
       host.end(await act(connection, options, command.args));
     } finally {

@@ -32,7 +32,7 @@ export const EXIT_MEANINGS: readonly (readonly [ExitCode, string])[] = [
   [EXIT.cancelled, 'the task ended as cancelled or skipped'],
   [EXIT.timedOut, 'the task ended as timed out'],
   [EXIT.stillGoing, 'stopped waiting; the task goes on'],
-  [EXIT.internal, 'a defect, of Reeve or of this program'],
+  [EXIT.internal, 'a damaged record (reeve verify), or a defect, of Reeve or of this program'],
   [EXIT.interrupted, 'ended by a signal'],
 ];
 

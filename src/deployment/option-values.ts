@@ -19,6 +19,8 @@ export type ReadOption<Value> = (written: unknown, readDocument: ReadDocument) =
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SPAN_PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y;
 
+const NO_DURATION = 'a duration has units: 250ms, 30s, 5m, 1h30m, 30d';
+
 /** `250ms`, `30s`, `1h30m`; ms from `minMs` to `maxMs`. A bare number is refused: nobody can tell its unit. */
 export function readSpan(minMs: number, maxMs: number): (written: unknown) => number {
   return (written) => {
@@ -28,11 +30,11 @@ export function readSpan(minMs: number, maxMs: number): (written: unknown) => nu
     while (at < text.length) {
       SPAN_PART.lastIndex = at;
       const match = SPAN_PART.exec(text);
-      if (match === null) throw new ConfigError('a duration has units: 250ms, 30s, 5m, 1h30m');
+      if (match === null) throw new ConfigError(NO_DURATION);
       total += Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? 0);
       at += match[0].length;
     }
-    if (at === 0) throw new ConfigError('a duration has units: 250ms, 30s, 5m, 1h30m');
+    if (at === 0) throw new ConfigError(NO_DURATION);
     if (total < minMs || total > maxMs) throw new ConfigError(`must be from ${minMs} ms to ${maxMs} ms`);
     return Math.floor(total);
   };

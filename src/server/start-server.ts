@@ -4,7 +4,7 @@
  * nothing about tasks.
  */
 import { createServer } from 'node:net';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { Server, ServerCredentials, logVerbosity, setLogVerbosity } from '@grpc/grpc-js';
 import { AdminService } from '../gen/reeve/v1/admin_service_pb.js';
 import { TaskService } from '../gen/reeve/v1/task_service_pb.js';
 import { WorkerService } from '../gen/reeve/v1/worker_service_pb.js';
@@ -27,7 +27,6 @@ import { grpcLimits } from './grpc-limits.js';
 import { Health } from './health.js';
 import { type Log, openLog } from './log.js';
 import { openStore } from '../deployment/open-store.js';
-import { ConfigError } from '../deployment/option-values.js';
 import type { ServerConfig } from './options.js';
 import { addReflection } from './reflection.js';
 import { type RunningParts, drain } from './shutdown.js';
@@ -67,7 +66,15 @@ function isDamage(error: unknown): boolean {
   return error instanceof StoreError && error.failure === 'damaged';
 }
 
-/** Throws ConfigError for what is wrong with the configuration, StoreError when the store cannot be opened. */
+/** Its address is taken, or not this machine's. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
+
+/**
+ * Throws ConfigError for what is wrong with the configuration, StoreError when the store cannot be opened, ListenError
+ * when nobody can be heard at the address.
+ */
 export async function startServer(config: ServerConfig, options: StartOptions = {}): Promise<RunningServer> {
   const log = options.log ?? openLog(config.logLevel);
   const clock = options.clock ?? systemClock;
@@ -172,9 +179,12 @@ function exitSoon(): void {
 
 function listen(server: Server, address: string): Promise<number> {
   return new Promise((resolve, reject) => {
+    // It writes to stderr by itself what we are about to say better.
+    if (process.env['GRPC_VERBOSITY'] === undefined) setLogVerbosity(logVerbosity.NONE);
     server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+      if (process.env['GRPC_VERBOSITY'] === undefined) setLogVerbosity(logVerbosity.ERROR);
       if (error === null) return resolve(port);
-      void whyNot(address).then((why) => reject(new ConfigError(`listen: cannot listen on ${address}: ${why}`)));
+      void whyNot(address).then((why) => reject(new ListenError(`cannot listen on ${address}: ${why}`)));
     });
   });
 }

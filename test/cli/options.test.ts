@@ -16,6 +16,7 @@ import {
 import { policyOf } from '../../src/cli/options/policy-options.js';
 import { MAX_TEXT_BYTES, readText } from '../../src/cli/options/text-source.js';
 import { UsageError } from '../../src/cli/usage-error.js';
+import { Cli } from './cli-rig.js';
 import { DependencyCondition, TaskStatus, TaskStatusSchema } from '../../src/gen/reeve/v1/task_pb.js';
 
 describe('enum words', () => {
@@ -59,6 +60,22 @@ describe('values', () => {
     for (const text of ['2026-05-01', '2026-05-01T08:00:00', 'tomorrow', '2026-99-01T08:00:00Z']) {
       expect(() => parseMoment(text)).toThrow('zone');
     }
+  });
+});
+
+describe('what could not work is a mistake of the command line', () => {
+  it.each([
+    [['get', 'x', '--address', 'foo'], '--address must be host:port'],
+    [['get', 'x', '--address', 'foo:bar'], '--address must be host:port'],
+    [['work', '--kind', 'a', '--exec', 'true', '--ttl', '1s'], 'Must be from 2s to 10m'],
+    [['cancel', 'x', '--wait', 'settled', '--wait-timeout', '6m'], 'Must be at most 5m'],
+    [['dev', '--sqlite', '--store', 'memory:'], '--sqlite is a temporary file'],
+    [['watch'], 'a task id, --key, --subtree, --queue or --everything'],
+    [['serve', '--drain-grace', '30'], '5m, 1h30m, 30d'],
+  ])('%j', async (args, why) => {
+    const { end, err } = await Cli.run(args);
+    expect(err).toContain(why);
+    expect(end).toBe(2);
   });
 });
 

@@ -51,6 +51,21 @@ describe('serve', () => {
     await service.close();
   });
 
+  it('says that its address is taken, and nothing else', async () => {
+    const service = await startService();
+    const second = await Cli.run([
+      'serve',
+      '--listen',
+      service.address,
+      '--store',
+      `sqlite:${join(folder, 'second.db')}`,
+    ]);
+    expect(second.end).toBe(1);
+    expect(second.err).toBe(`reeve: cannot listen on ${service.address}: the port is in use\n`);
+    service.process.signal('SIGTERM');
+    await service.close();
+  });
+
   it('takes options from flags, variables and a file, in this order', async () => {
     const file = join(folder, 'reeve.yaml');
     writeFileSync(file, `listen: 127.0.0.1:1\nstore: sqlite:${join(folder, 'a.db')}\nlog_level: error\n`);

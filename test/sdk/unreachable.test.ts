@@ -53,6 +53,15 @@ describe.each(['dead', 'mute'])('an address that is %s', (kind) => {
     await expect(client.submitUnary({ kind: 'agent', key: 'k' })).rejects.toMatchObject(unreachable());
   });
 
+  test('how long the first connection is tried is a time, however few tries a call may have', async () => {
+    const once = connect(address, { connectTimeoutMs: 300, retry: { maxAttempts: 1 } });
+    await expect(once.get('t')).rejects.toMatchObject({
+      ...unreachable(),
+      message: `nobody was reached at ${address}: no connection within 300 ms`,
+    });
+    await once.close();
+  });
+
   test('so does a call, a watch, and waiting for a result', async () => {
     await expect(client.get('t')).rejects.toMatchObject(unreachable());
     await expect(client.watch('t').next()).rejects.toMatchObject(unreachable());

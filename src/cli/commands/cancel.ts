@@ -15,7 +15,7 @@ import { type CommandHost, onConnection } from '../command-host.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { addActorOption, type ActorOptions, operatorOf } from '../options/actor-option.js';
 import { enumNumber, enumWord, enumWords } from '../options/argument-parsers.js';
-import { parseDuration } from '../options/duration.js';
+import { durationBetween, parseDuration } from '../options/duration.js';
 import { KEY_FLAG, KEY_HELP, TASK_ARGUMENT, taskNameOf } from '../options/task-name.js';
 import { messageJson } from '../render/message-json.js';
 import type { Terminal } from '../terminal.js';
@@ -65,12 +65,12 @@ export function addCancel(program: Command, host: CommandHost): void {
     )
     .addOption(
       new Option('--wait-timeout <duration>', 'how long to wait, at most 5m')
-        .argParser(parseDuration)
+        .argParser(durationBetween(0, MAX_WAIT_MS, 'at most 5m'))
         .default(DEFAULT_WAIT_MS, '30s'),
     );
   addActorOption(command);
   onConnection<CancelOptions>(command, host, async (connection, options, [taskId]) => {
-    const waitMs = options.wait === undefined ? 0 : Math.min(options.waitTimeout, MAX_WAIT_MS);
+    const waitMs = options.wait === undefined ? 0 : options.waitTimeout;
     const request = {
       ...taskNameOf(taskId, options),
       requestId: options.requestId ?? uuidV7(),

@@ -16,8 +16,8 @@ export function addDemo(program: Command, host: CommandHost): void {
     .command('demo')
     .summary('see it at work, in half a minute')
     .description(
-      'Starts a service on a fresh SQLite file and workers in processes of their own, lets them count every source ' +
-        'file of this package, repeats a key, cancels a task, kills a worker, and checks every task and its history. ' +
+      'Starts a service on a fresh SQLite file and workers in processes of their own, lets them count 300 source ' +
+        'files of this package, repeats a key, cancels a task, kills a worker, and checks every task and its history. ' +
         'Exit code 0 only if everything ended as it should.',
     )
     .configureHelp({ showGlobalOptions: false })

@@ -29,7 +29,7 @@ export function addDrainWorker(program: Command, host: CommandHost): void {
     .option('--session <alias>', 'one session, as `reeve workers` names it')
     .option('--request-key <key>', 'names this request, for a safe repetition; made unless given')
     .option('--reason <text>', 'why, for the log');
-  addActorOption(command);
+  addActorOption(command, 'log');
   onConnection<DrainOptions>(command, host, async (connection, options, [workerName = '']) => {
     const { terminal } = host;
     const { session: sessionAlias = '', reason } = options;

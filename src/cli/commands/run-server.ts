@@ -5,7 +5,7 @@
 import { loadConfig } from '../../server/load-config.js';
 import { ConfigError } from '../../deployment/option-values.js';
 import { StopError } from '../../server/shutdown.js';
-import { type RunningServer, type StartOptions, startServer } from '../../server/start-server.js';
+import { ListenError, type RunningServer, type StartOptions, startServer } from '../../server/start-server.js';
 import type { ServerConfig } from '../../server/options.js';
 import { StoreError } from '../../store/store-error.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
@@ -32,8 +32,9 @@ export async function runServer(
   try {
     server = await startServer(config, options);
   } catch (error) {
-    if (!(error instanceof StoreError)) throw asUsageError(error);
-    terminal.note(`reeve: the store cannot be opened: ${error.message}`);
+    const why = startFailure(error);
+    if (why === null) throw asUsageError(error);
+    terminal.note(`reeve: ${why}`);
     return EXIT.failed;
   }
   onReady(server);
@@ -48,6 +49,12 @@ export async function runServer(
   } finally {
     setTimeout(() => process.exit(), END_ANYWAY_MS).unref();
   }
+}
+
+/** What an operator is told of a start that this machine did not let happen; null for any other error. */
+function startFailure(error: unknown): string | null {
+  if (error instanceof StoreError) return `the store cannot be opened: ${error.message}`;
+  return error instanceof ListenError ? error.message : null;
 }
 
 /** Throws UsageError. */

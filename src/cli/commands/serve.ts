@@ -12,7 +12,7 @@ export function addServe(program: Command, host: CommandHost): void {
     .description(
       'Runs the service. It is ready when a log line says "ready", with the address. SIGTERM or SIGINT drains: no ' +
         'more claims, workers finish or move, commits are flushed; a second signal ends it at once. Exit codes: 0 ' +
-        'drained, 1 the store cannot be opened or the drain did not end well, 2 the configuration is wrong, 70 the store failed beyond repair, 130 ' +
+        'drained, 1 the store cannot be opened, the address not be listened on, or the drain did not end well, 2 the configuration is wrong, 70 the store failed beyond repair, 130 ' +
         'a second signal.',
     )
     .configureHelp({ showGlobalOptions: false });

@@ -128,8 +128,9 @@ async function parentOf(connection: Connection, taskId: string, options: SubmitO
 
 function showAnswer(terminal: Terminal, answer: SubmitResponse, madeKey: string | undefined): void {
   const replayed = answer.outcome === SubmitOutcome.REPLAYED;
+  const purged = answer.task?.purged === true ? '; the task was purged since' : '';
   terminal.line(`task     ${answer.task?.taskId ?? ''}`);
-  terminal.line(`outcome  ${replayed ? 'replayed (the key was known; nothing was changed)' : 'created'}`);
+  terminal.line(`outcome  ${replayed ? `replayed (the key was known; nothing was changed${purged})` : 'created'}`);
   if (madeKey !== undefined) terminal.line(`key      ${madeKey}`);
   if (answer.ignoredPolicyFields.length > 0) {
     terminal.note(`not applied, the task keeps its own: ${answer.ignoredPolicyFields.join(', ')}`);

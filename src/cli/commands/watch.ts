@@ -42,6 +42,9 @@ export function addWatch(program: Command, host: CommandHost): void {
       if (taskId !== undefined || options.key !== undefined) throw new UsageError('name one task, or say which many');
       return showScope(connection, host.terminal, scope, shown);
     }
+    if (taskId === undefined && options.key === undefined) {
+      throw new UsageError('say what to watch: a task id, --key, --subtree, --queue or --everything');
+    }
     const id = await resolveTaskId(connection, taskNameOf(taskId, options));
     return showTask(connection, host.terminal, id, shown);
   });

@@ -19,7 +19,7 @@ import { killRunningChildren } from '../exec/child-process.js';
 import { logJson, noticeText } from '../exec/notice-text.js';
 import { EXIT } from '../exit-codes.js';
 import { collectList, enumWord, enumWords, integerBetween, collectEnum } from '../options/argument-parsers.js';
-import { parseDuration } from '../options/duration.js';
+import { durationBetween, parseDuration } from '../options/duration.js';
 import { packageVersion } from '../package-root.js';
 import { plainText } from '../render/plain-text.js';
 import { UsageError } from '../usage-error.js';
@@ -67,7 +67,7 @@ export function addWork(program: Command, host: CommandHost): void {
     )
     .option('--capability <word>', 'what this worker has; repeatable', collectList)
     .option('--name <name>', 'for people; host name and process id unless given')
-    .option('--ttl <duration>', 'life of the session without a heartbeat, 2s … 10m (default: 30s)', parseDuration)
+    .option('--ttl <duration>', 'life of the session without a heartbeat, 2s … 10m (default: 30s)', TTL)
     .option('--kill-after <duration>', 'from SIGTERM to SIGKILL of a program (default: 10s)', parseDuration)
     .option('--drain-grace <duration>', 'how long a drain lets programs finish (default: 30s)', parseDuration)
     .option('--close-stdin', 'end stdin after the claim, for programs that read to its end');
@@ -89,6 +89,8 @@ function killChildrenWithThisProcess(): void {
   // Unheard it is an end without `exit`.
   process.once('SIGQUIT', () => process.exit(128 + constants.signals.SIGQUIT));
 }
+
+const TTL = durationBetween(2_000, 600_000, 'from 2s to 10m');
 
 interface WorkLog {
   readonly notice: (notice: WorkerNotice) => void;

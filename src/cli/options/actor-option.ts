@@ -10,8 +10,9 @@ export interface ActorOptions {
   readonly actor?: string;
 }
 
-export function addActorOption(command: Command): Command {
-  return command.option('--actor <name>', 'who acts, for the history; the login name unless given');
+/** @param where it is told. */
+export function addActorOption(command: Command, where: 'history' | 'log' = 'history'): Command {
+  return command.option('--actor <name>', `who acts, for the ${where}; the login name unless given`);
 }
 
 export function producerOf({ actor }: ActorOptions): { readonly type: ActorType; readonly id: string } {

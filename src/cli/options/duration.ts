@@ -31,6 +31,15 @@ export function parseDuration(text: string): number {
   return Math.floor(total);
 }
 
+/** As parseDuration, within bounds; `bounds` is how they are told. */
+export function durationBetween(minMs: number, maxMs: number, bounds: string): (text: string) => number {
+  return (text) => {
+    const ms = parseDuration(text);
+    if (ms < minMs || ms > maxMs) throw new InvalidArgumentError(`Must be ${bounds}.`);
+    return ms;
+  };
+}
+
 function notADuration(text: string): InvalidArgumentError {
   const hint = /^\d+(\.\d+)?$/.test(text.trim()) ? ` Did you mean ${text.trim()}s?` : '';
   return new InvalidArgumentError(`A duration has units: 250ms, 30s, 5m, 1h30m, 2d.${hint}`);

@@ -359,7 +359,7 @@ export class ReeveClient {
     const timeoutMs = optionalSpanMs('timeoutMs', settings.timeoutMs) ?? this.callTimeoutMs;
     const { signal, end } = this.reach.patience(settings.signal);
     try {
-      return await this.retrier.run(attempt, timeoutMs, signal);
+      return await this.retrier.run(attempt, timeoutMs, signal, () => this.reach.everConnected);
     } catch (error) {
       throw this.reach.explain(error);
     } finally {

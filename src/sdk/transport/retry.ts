@@ -38,13 +38,20 @@ export class Retrier {
 
   /**
    * @param timeoutMs for all tries together.
+   * @param counts whether a try that failed counts. One that reached nobody does not: how long that is tried is a time,
+   *   and the signal's.
    * @throws ReeveError, the last one; DEADLINE_EXCEEDED when time ran out before any answer.
    */
-  async run<T>(call: (options: CallOptions) => Promise<T>, timeoutMs: number, signal?: AbortSignal): Promise<T> {
+  async run<T>(
+    call: (options: CallOptions) => Promise<T>,
+    timeoutMs: number,
+    signal?: AbortSignal,
+    counts: () => boolean = () => true,
+  ): Promise<T> {
     const { maxAttempts, initialMs, maximumMs } = this;
     const backoff = new Backoff({ initialMs, maximumMs });
     const deadline = new Date(Date.now() + timeoutMs);
-    for (let attempt = 1; ; attempt += 1) {
+    for (let attempt = 1; ;) {
       try {
         const answer = await call({ deadline, signal });
         this.budget = Math.min(BUDGET, this.budget + EARNED_PER_SUCCESS);
@@ -52,10 +59,14 @@ export class Retrier {
       } catch (caught) {
         if (signal?.aborted === true) throw caught;
         const error = toReeveError(caught);
-        if (!error.retryable || attempt >= maxAttempts || this.budget < 1) throw error;
+        const counted = counts();
+        if (!error.retryable || (counted && (attempt >= maxAttempts || this.budget < 1))) throw error;
         const waitMs = backoff.next(error.retryAfterMs);
         if (Date.now() + waitMs >= deadline.getTime()) throw error;
-        this.budget -= 1;
+        if (counted) {
+          attempt += 1;
+          this.budget -= 1;
+        }
         await pause(waitMs, signal);
       }
     }

@@ -1779,7 +1779,7 @@ export type ListWorkersRequest = Message<"reeve.v1.ListWorkersRequest"> & {
 
   /**
    * Also sessions that are gone and not yet forgotten: for a day after their end, the latest 20,000 of them. A session of
-   * one claim that was over with it is forgotten within seconds.
+   * one claim that was over with it is forgotten within seconds, but for the first ten minutes after a start.
    *
    * @generated from field: bool include_gone = 5;
    */
