@@ -47,6 +47,8 @@ export interface FailureInput extends ErrorInput, ExecutionDetail {
   readonly retryAfterMs?: number;
 }
 
+const MAX_ERROR_DETAIL_LENGTH = 64 * 1024;
+
 /** Throws MALFORMED when the result is not JSON. */
 export function toCompleted(input: CompletionInput): MessageInitShape<typeof CompletedSchema> {
   const resultJson = input.result === undefined ? undefined : requireJsonText(input.result, 'result');
@@ -79,7 +81,8 @@ export function withDetail(input: ExecutionDetail): { detail?: MessageInitShape<
   return {
     detail: {
       ...(exitCode !== undefined && { exitCode }),
-      errorDetail: errorDetail ?? '',
+      // What the server would cut need not travel, and might not fit into a frame. It counts bytes, this UTF-16 units.
+      errorDetail: (errorDetail ?? '').slice(-MAX_ERROR_DETAIL_LENGTH),
       invocationId: invocationId ?? '',
       evidenceRefs: [...(evidenceRefs ?? [])],
     },

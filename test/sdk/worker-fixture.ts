@@ -42,7 +42,10 @@ export class WorkerFixture {
   /** Runs until the test finishes it, or its signal aborts. */
   readonly held: Handler = (claim, context) =>
     new Promise((resolve, reject) => {
-      context.signal.addEventListener('abort', () => reject(context.signal.reason as Error));
+      const { signal } = context;
+      const stop = () => reject(signal.reason as Error);
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop);
       this.begun.push({ claim, context, finish: resolve });
     });
 

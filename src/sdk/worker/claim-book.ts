@@ -20,8 +20,8 @@ import { HeldClaim, type Saying } from './held-claim.js';
 import type { SettlementWord, Settled, Tell } from './notices.js';
 import type { Outbox } from './outbox.js';
 import { isForGood, unanswered } from './refused-events.js';
-import { eventsRefused, instead } from './settlement-saying.js';
-import { CancelRequested, LeaseLost, type LeaseLossWord, lossWord } from './stop-reasons.js';
+import { cancelledFor, eventsRefused, instead } from './settlement-saying.js';
+import { CancelRequested, LeaseLost, type LeaseLossWord, lossReason, lossWord } from './stop-reasons.js';
 import { Strays } from './strays.js';
 
 type Receipt = MessageInitShape<typeof CancelReceiptSchema>;
@@ -102,7 +102,19 @@ export class ClaimBook {
       taken.push(held);
     }
     if (this.going !== 'no') return this.handBack(taken);
-    this.accept(taken.filter((held) => !this.strays.holdUp(held)));
+    for (const held of taken) this.outbox.say(held, ACCEPTED);
+    this.toBegin.push(...taken.filter((held) => !this.strays.holdUp(held)));
+    this.begin();
+  }
+
+  /**
+   * The server has renewed the session after it was told what is held: what this worker had stopped by itself, because
+   * of a deadline, is still its own, so the deadline was moved. It is begun again, from its last checkpoint.
+   */
+  takeUpAgain(): void {
+    if (this.going !== 'no') return;
+    for (const held of this.claims.values()) if (held.isOutOfTime) this.toBegin.push(held.again());
+    this.begin();
   }
 
   /** A drain has begun. */
@@ -173,7 +185,9 @@ export class ClaimBook {
     if (again.length > 0) this.listener.receipts(again);
     for (const [held, reason] of toStop) {
       this.tell({ type: 'cancel_requested', taskId: held.taskId, epoch: Number(held.epoch) });
-      held.stop.stop(reason);
+      held.cancelRequest = reason;
+      if (held.phase === 'open' && !held.running) this.settling(held, cancelledFor(reason), 'cancelled');
+      else held.stop.stop(reason);
     }
   }
 
@@ -260,16 +274,13 @@ export class ClaimBook {
     this.runningCount -= 1;
     const waiting = held.phase === 'over' ? this.strays.ended(held) : null;
     if (waiting !== null) {
-      if (this.going === 'no') this.accept([waiting]);
-      else this.handBack([waiting]);
+      if (this.going !== 'no') this.handBack([waiting]);
+      else {
+        this.toBegin.push(waiting);
+        this.begin();
+      }
     }
     this.listener.changed();
-  }
-
-  private accept(taken: readonly HeldClaim[]): void {
-    for (const held of taken) this.outbox.say(held, ACCEPTED);
-    this.toBegin.push(...taken);
-    this.begin();
   }
 
   private begin(): void {
@@ -362,7 +373,7 @@ export class ClaimBook {
     if (held.phase !== 'releasing') {
       this.tell({ type: 'lease_lost', taskId: held.taskId, epoch: Number(held.epoch), why });
     }
-    held.stop.stop(new LeaseLost(why));
+    held.stop.stop(lossReason(why, held.claim.deadline));
     this.forget(held);
   }
 

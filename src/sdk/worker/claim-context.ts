@@ -35,6 +35,7 @@ export class ClaimContext implements HandlerContext {
   readonly #delays: Delays;
   readonly #onOutputsDropped: () => void;
   #deadline: Delay | undefined;
+  #ended = false;
 
   constructor(held: HeldClaim, { outbox, terms, delays }: ClaimStage, onOutputsDropped: () => void) {
     this.#held = held;
@@ -108,6 +109,7 @@ export class ClaimContext implements HandlerContext {
 
   /** The handler has ended; nothing ticks on. */
   end(): void {
+    this.#ended = true;
     this.#deadline?.cancel();
   }
 
@@ -149,11 +151,15 @@ export class ClaimContext implements HandlerContext {
   #armDeadline(): void {
     const { deadline } = this.#held.claim;
     if (deadline === undefined || this.#deadline !== undefined) return;
+    const terms = this.#terms;
     const arm = () => {
-      if (this.#held.phase === 'over') return;
-      const leftMs = deadline.getTime() - (Date.now() + this.#terms.clockOffsetMs);
+      if (this.#ended || this.#held.phase === 'over') return;
+      // Whether the deadline is still this one the authority knows, and it says so for as long as it is heard.
+      const sureUntilMs = terms.leaseSureUntilMs + terms.clockOffsetMs;
+      const leftMs = Math.max(deadline.getTime(), sureUntilMs) - (Date.now() + terms.clockOffsetMs);
       if (leftMs <= 0) return this.#held.stop.stop(new DeadlineExceeded(deadline));
-      this.#deadline = this.#delays.after(leftMs, arm);
+      // After a stall of this loop, what was heard meanwhile comes first.
+      this.#deadline = this.#delays.after(leftMs, () => setImmediate(arm));
     };
     arm();
   }

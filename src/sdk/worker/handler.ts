@@ -11,8 +11,10 @@ import type { Claim } from './claim.js';
 export interface HandlerContext {
   /**
    * Aborts with CancelRequested, LeaseLost, DeadlineExceeded or Draining as its reason. Let that escape. A cancel is
-   * acknowledged when the signal has a listener or is looked at. A listener that throws ends the process: Node throws it
-   * anew as an uncaught exception, where no SDK can catch it.
+   * acknowledged when the signal has a listener or is looked at. DeadlineExceeded is the server's word; where nothing has
+   * been heard of it for a TTL it is the worker's own, and if the deadline turns out to have been moved the handler is
+   * called again, with the last checkpoint. A listener that throws ends the process: Node throws it anew as an uncaught
+   * exception, where no SDK can catch it.
    */
   readonly signal: AbortSignal;
   /** How far it is, 0 … 1 (undefined: not known), and a word for people, at most 8 KiB. */
@@ -33,7 +35,7 @@ export interface HandlerContext {
 }
 
 /**
- * Does one claim. What it returns is the result; as an async generator, what it yields are outputs. A throw fails
+ * Does one claim. What it returns is the result; as a generator, async or not, what it yields are outputs. A throw fails
  * the attempt; see outcomes.ts for the typed ones. `progress`, `output` and the others resolve when there is room
  * for more, which is at once unless much is unanswered.
  */

@@ -2,14 +2,15 @@
  * One claim that this worker holds: its numbered events between being said and being answered, and how far it is.
  * Only values; sending is the outbox's, judging the server's.
  */
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { type Claim as ClaimMessage, WorkerEventSchema } from '../../gen/reeve/v1/worker_service_pb.js';
+import { clone, create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { ClaimSchema, type Claim as ClaimMessage, WorkerEventSchema } from '../../gen/reeve/v1/worker_service_pb.js';
 import { Backoff } from '../transport/backoff.js';
 import { MAX_FRAME_BYTES, sizeInFrame } from '../transport/frame-bytes.js';
 import { type ReeveError, refusedLocally } from '../transport/reeve-error.js';
 import { Claim } from './claim.js';
 import type { SettlementWord } from './notices.js';
 import type { Delay } from './delays.js';
+import { type CancelRequested, DeadlineExceeded } from './stop-reasons.js';
 import { StopSignal } from './stop-signal.js';
 
 export type Saying = Exclude<MessageInitShape<typeof WorkerEventSchema>['event'], undefined | { case: undefined }>;
@@ -21,7 +22,7 @@ export interface NumberedEvent {
 }
 
 /**
- * - `open`: its handler runs, or has stopped and waits for the authority (deadline) or the release (drain).
+ * - `open`: its handler runs or will; or it has stopped and waits to be begun again (deadline) or released (drain).
  * - `settling`: the settlement is said and not yet answered, or was refused for now and will be asked again.
  * - `releasing`: handed back, not yet answered.
  * - `over`: settled, released or lost. Nothing it says is sent.
@@ -39,10 +40,12 @@ export class HeldClaim {
   readonly epoch: bigint;
   readonly generation: number;
   readonly kind: string;
-  readonly claim: Claim<never>;
+  claim: Claim<never>;
   phase: ClaimPhase = 'open';
   /** Its handler has not ended. */
   running = false;
+  /** `started` was said: a handler that is begun again does not say it again. */
+  started = false;
   /** Said and unanswered, in order. */
   events: NumberedEvent[] = [];
   /** The number of the last event said. */
@@ -74,25 +77,47 @@ export class HeldClaim {
   /** The cancel to send receipts for. */
   cancellationToken: string | null = null;
   acknowledged = false;
+  cancelRequest: CancelRequested | null = null;
   /** The first refusal that `committed` has not told. */
   refusal: ReeveError | null = null;
   private waits: Backoff | null = null;
   private repeats: Backoff | null = null;
   private readonly onObserved: (held: HeldClaim) => void;
   private stopSignal: StopSignal | null = null;
+  /** The state that was saved last. */
+  private checkpointJson: string;
   private barriers: Barrier[] = [];
 
-  constructor(message: ClaimMessage, onObserved: (held: HeldClaim) => void) {
+  constructor(
+    private readonly message: ClaimMessage,
+    onObserved: (held: HeldClaim) => void,
+  ) {
     this.taskId = message.taskId;
     this.epoch = message.epoch;
     this.generation = message.generation;
     this.kind = message.actionKind;
     this.claim = new Claim(message);
+    this.checkpointJson = message.checkpointJson;
     this.onObserved = onObserved;
   }
 
   get stop(): StopSignal {
     return (this.stopSignal ??= new StopSignal(() => this.onObserved(this)));
+  }
+
+  /** Its handler has stopped because of the deadline, and nobody has taken it. */
+  get isOutOfTime(): boolean {
+    return this.phase === 'open' && !this.running && this.stopSignal?.reason instanceof DeadlineExceeded;
+  }
+
+  /** For its handler to be begun once more: from the last checkpoint, and without a deadline, which is not known. */
+  again(): this {
+    const message = clone(ClaimSchema, this.message);
+    message.checkpointJson = this.checkpointJson;
+    delete message.deadline;
+    this.claim = new Claim(message);
+    this.stopSignal = null;
+    return this;
   }
 
   /** Between settlements that are asked again. */
@@ -118,6 +143,7 @@ export class HeldClaim {
     if (size > MAX_FRAME_BYTES) throw refusedLocally(saying.case, `${size} bytes do not fit into a frame of 1.5 MiB`);
     this.lastSeq = seq;
     this.events.push(event);
+    if (saying.case === 'checkpoint') this.checkpointJson = saying.value.checkpointJson ?? '';
     return event;
   }
 

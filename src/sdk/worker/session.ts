@@ -137,12 +137,15 @@ export class Session {
   }
 
   private attachOnce(): Promise<ReeveError> {
-    const { links, outbox, tell } = this.options;
+    const { links, book, outbox, terms, tell } = this.options;
     const helloSentAtMs = Date.now();
     const attachment: Attachment = new Attachment(links, this.hello(), {
       onWelcome: (welcome) => this.onWelcome(attachment, welcome, helloSentAtMs),
       onWork: (frame, about) => this.onWork(frame, about),
-      onRenewed: (sentAtMs) => this.options.terms.renew(sentAtMs),
+      onRenewed: (sentAtMs) => {
+        terms.renew(sentAtMs);
+        book.takeUpAgain();
+      },
       onUnknownFrame: (frameId) => tell({ type: 'frame_refused', frameId, error: unsupported }),
       onDrain: () => outbox.flush(),
       onEnd: (ending) => {

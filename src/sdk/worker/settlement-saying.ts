@@ -2,16 +2,26 @@
  * What a handler's ending is on the wire: its return value or its throw as the settlement event, and what to say
  * when the server does not take a settlement.
  */
-import { type CompletionInput, type FailureInput, toCompleted, toFailed, withDetail } from '../settlement.js';
+import {
+  type CompletionInput,
+  type ExecutionDetail,
+  type FailureInput,
+  toCompleted,
+  toFailed,
+  withDetail,
+} from '../settlement.js';
 import { toJsonText } from '../transport/json.js';
 import { ReeveError, toReeveError } from '../transport/reeve-error.js';
 import { MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH } from './claim-context.js';
 import type { Saying } from './held-claim.js';
 import { CancelTask, Completion, OutOfTime, Suspend, TaskFailure } from './outcomes.js';
-import { CancelRequested, type StopReason } from './stop-reasons.js';
+import type { CancelRequested } from './stop-reasons.js';
 
-const MAX_DETAIL_LENGTH = 64 * 1024;
-const MAX_CODE_LENGTH = 128;
+const MAX_DETAILS_LENGTH = 64 * 1024;
+const MAX_CODE_BYTES = 128;
+/** 10 years, the longest wait there is. */
+const MAX_RETRY_AFTER_MS = 315_360_000_000;
+const MAX_INT32 = 2 ** 31 - 1;
 
 /** A completion, or the failure to be one: not JSON, or larger than `maxResultBytes`. */
 export function completionOf(returned: unknown, maxResultBytes: number): Saying {
@@ -33,35 +43,42 @@ export function completionOf(returned: unknown, maxResultBytes: number): Saying 
 /** What a throw means that is not obedience to a stop. */
 export function sayingOfThrow(thrown: unknown): Saying {
   if (thrown instanceof Suspend) {
-    return { case: 'suspended', value: { reason: thrown.reason.slice(0, MAX_REASON_LENGTH) } };
+    return { case: 'suspended', value: { reason: textOf(() => thrown.reason).slice(0, MAX_REASON_LENGTH) } };
   }
   if (thrown instanceof CancelTask) {
-    return {
-      case: 'cancelled',
-      value: { reason: thrown.reason.slice(0, MAX_REASON_LENGTH), ...withDetail(thrown.detail) },
-    };
+    const reason = textOf(() => thrown.reason).slice(0, MAX_REASON_LENGTH);
+    return { case: 'cancelled', value: { reason, ...withDetail(fittingDetail(thrown.detail)) } };
   }
   if (thrown instanceof OutOfTime) {
-    const error = { code: 'task_timeout', message: thrown.message.slice(0, MAX_MESSAGE_LENGTH), retryable: true };
-    return { case: 'timedOut', value: { error, ...withDetail(thrown.detail) } };
+    const message = textOf(() => thrown.message).slice(0, MAX_MESSAGE_LENGTH);
+    const error = { code: 'task_timeout', message, retryable: true };
+    return { case: 'timedOut', value: { error, ...withDetail(fittingDetail(thrown.detail)) } };
   }
   if (thrown instanceof TaskFailure) return failureOf(thrown.input);
   if (thrown instanceof Error) {
     return failureOf({
       code: 'handler_error',
-      message: thrown.message,
+      message: textOf(() => thrown.message),
       retryable: true,
-      details: { name: thrown.name },
-      ...(thrown.stack !== undefined && { errorDetail: thrown.stack }),
+      details: { name: textOf(() => thrown.name) },
+      errorDetail: textOf(() => thrown.stack ?? ''),
     });
   }
-  return failureOf({ code: 'handler_error', message: String(thrown), retryable: true });
+  return failureOf({ code: 'handler_error', message: textOf(() => thrown), retryable: true });
 }
 
-/** The settlement of a handler that stopped because it was told to; null where the authority settles by itself. */
-export function sayingOfObedience(reason: StopReason): Saying | null {
-  if (!(reason instanceof CancelRequested)) return null;
-  return { case: 'cancelled', value: { reason: reason.summary.slice(0, MAX_REASON_LENGTH) } };
+/** Whether another attempt was meant to follow a throw, however badly that can be said. */
+export function isMeantToRetry(thrown: unknown): boolean {
+  try {
+    return !(thrown instanceof TaskFailure) || thrown.input.retryable !== false;
+  } catch {
+    return true;
+  }
+}
+
+/** The settlement of what stopped because that was asked for. */
+export function cancelledFor({ summary }: CancelRequested): Saying {
+  return { case: 'cancelled', value: { reason: summary.slice(0, MAX_REASON_LENGTH) } };
 }
 
 /** No handler for its kind: another worker may have one. */
@@ -75,10 +92,14 @@ export function instead(settlement: Saying, refusal: ReeveError, refusals: numbe
     return { case: 'cancelled', value: { reason: 'the cancel request came first' } };
   }
   if (refusals > 1) return null;
+  if (settlement.case === 'cancelled' && settlement.value.detail !== undefined) {
+    // The detail is what a server may not like of it.
+    return { case: 'cancelled', value: { reason: settlement.value.reason ?? '' } };
+  }
   return failureOf({
     code: 'settlement_refused',
     message: `${settlement.case} was refused: ${refusal.message}`,
-    retryable: false,
+    retryable: settlement.case === 'failed' && settlement.value.error?.retryable !== false,
     details: { reason: refusal.reason, ...refusal.metadata },
   });
 }
@@ -94,40 +115,69 @@ export function eventsRefused(refusal: ReeveError): Saying {
 }
 
 /** The handler's ending is a failure itself: a value in it is of no kind, or of no size, that the service knows. */
-export function unsayable(error: unknown): Saying {
+export function unsayable(error: unknown, retryable: boolean): Saying {
   const why = error instanceof ReeveError ? error.message : 'a value in it is of no kind that the service knows';
   return failureOf({
     code: 'handler_error',
     message: `the ending of the handler could not be said: ${why}`,
-    retryable: false,
+    retryable,
   });
 }
 
+/** The failure matters more than what it is decorated with: nothing of that may keep it from being said, or retried. */
 function failureOf(input: FailureInput): Saying {
-  const { message = '', errorDetail, details } = input;
+  const { code, message = '', retryable, retryAfterMs, details } = input;
+  const waitMs = fittingWaitMs(retryAfterMs);
   return {
     case: 'failed',
     value: toFailed({
-      ...input,
-      code: cleanCode(input.code),
-      message: message.slice(0, MAX_MESSAGE_LENGTH),
-      ...(errorDetail !== undefined && { errorDetail: errorDetail.slice(-MAX_DETAIL_LENGTH) }),
+      ...fittingDetail(input),
+      code: cleanCode(textOf(() => code)),
+      message: textOf(() => message).slice(0, MAX_MESSAGE_LENGTH),
+      retryable: retryable !== false,
+      ...(waitMs !== null && { retryAfterMs: waitMs }),
       details: fittingDetails(details),
     }),
   };
 }
 
+/** What is thrown may be anything, and reading it may throw as well. */
+function textOf(read: () => unknown): string {
+  try {
+    return String(read());
+  } catch {
+    return 'what was thrown has no text';
+  }
+}
+
 /** What breaks the contract of a code would lose the whole failure. */
 function cleanCode(code: string): string {
-  const clean = code.replaceAll(/\s/g, '_').slice(0, MAX_CODE_LENGTH);
+  let clean = code.replaceAll(/\s/g, '_').slice(0, MAX_CODE_BYTES);
+  while (Buffer.byteLength(clean) > MAX_CODE_BYTES) clean = clean.slice(0, -1);
   return clean === '' ? 'handler_error' : clean;
+}
+
+/** Null for what is no time: the policy's wait then. */
+function fittingWaitMs(ms: unknown): number | null {
+  if (typeof ms !== 'number' || Number.isNaN(ms)) return null;
+  return Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS);
+}
+
+function fittingDetail({ exitCode, errorDetail, invocationId, evidenceRefs }: ExecutionDetail): ExecutionDetail {
+  const isCode = exitCode !== undefined && Number.isInteger(exitCode) && Math.abs(exitCode) <= MAX_INT32;
+  return {
+    ...(isCode && { exitCode }),
+    ...(typeof errorDetail === 'string' && errorDetail !== '' && { errorDetail }),
+    ...(invocationId !== undefined && { invocationId }),
+    ...(evidenceRefs !== undefined && { evidenceRefs }),
+  };
 }
 
 /** The server drops details that are too large; they need not travel. Nor what is no JSON. */
 function fittingDetails(details: unknown): unknown {
   try {
     const text = toJsonText(details);
-    return text === undefined || text.length > MAX_DETAIL_LENGTH ? undefined : details;
+    return text === undefined || text.length > MAX_DETAILS_LENGTH ? undefined : details;
   } catch {
     return undefined;
   }

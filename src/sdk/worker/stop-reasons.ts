@@ -34,11 +34,17 @@ export class LeaseLost extends StopReason {
   }
 }
 
-/** The claim's deadline has passed; the authority is about to revoke the lease. */
+/**
+ * The time of the task or of the attempt is up. That is the authority's word: it may have moved the deadline that the
+ * claim named. A worker says it by itself only when it has not heard the authority for as long as a lease lasts.
+ */
 export class DeadlineExceeded extends StopReason {
   override readonly name = 'DeadlineExceeded';
 
-  constructor(readonly deadline: Date) {
+  constructor(
+    /** Passed by then at the latest. */
+    readonly deadline: Date,
+  ) {
     super(`the deadline has passed: ${deadline.toISOString()}`);
   }
 }
@@ -66,6 +72,13 @@ const lossWords = new Map<LeaseLossCause, LeaseLossWord>([
   [LeaseLossCause.REPAIRED, 'repaired'],
   [LeaseLossCause.RELEASED, 'released'],
 ]);
+
+/** @param deadline what the claim said of it. */
+export function lossReason(why: LeaseLossWord, deadline: Date | undefined): StopReason {
+  if (why !== 'deadline' && why !== 'attempt_timed_out') return new LeaseLost(why);
+  const now = new Date();
+  return new DeadlineExceeded(deadline !== undefined && deadline < now ? deadline : now);
+}
 
 export function lossWord(cause: LeaseLossCause): LeaseLossWord {
   return lossWords.get(cause) ?? 'unknown';

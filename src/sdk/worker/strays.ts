@@ -1,7 +1,7 @@
 /**
  * Handlers that still run though their claim is over, by task. Two handlers of one task must never run at once in one
- * worker, so a new claim of such a task waits here, unaccepted: if the old handler does not end in the time that a
- * claim has to be accepted, the server takes the claim back, and the attempt with it.
+ * worker, so a new claim of such a task waits here for the old handler to end. It is accepted all the same: unaccepted it
+ * would be handed back, offered here again, and after a few times the task would fail as undeliverable.
  */
 import type { HeldClaim } from './held-claim.js';
 
