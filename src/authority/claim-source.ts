@@ -26,25 +26,33 @@ export type ClaimFailure =
   /** The session is not what it was. */
   | 'session'
   /** The store did not answer. */
-  | 'store';
+  | 'store'
+  /** The batch claims as many already as may begin with a permit of it: another try in the next one. */
+  | 'crowded';
 
 export interface ClaimSource {
   /** A task became claimable in the batch being made; it may be assigned in this very batch. */
   offer(record: TaskRecord): void;
   /** A commit has made this task claimable: it holds its permits. */
   offerReady(ready: TaskReady): void;
+  /** A commit has put it back behind others: it is not claimable now. */
+  withdraw(unready: TaskReady): void;
   /** The next pairing, or null when no free slot has a ready task. */
   next(): Assignment | null;
   /** The claim is committed and was published. */
   kept(assignment: Assignment): void;
   /** The pairing came to nothing: its credit goes back. */
   failed(assignment: Assignment, why: ClaimFailure): void;
+  /** All of the batch was answered, or it came to nothing. */
+  batchOver(): void;
 }
 
 export const NO_CLAIMS: ClaimSource = {
   offer: () => undefined,
   offerReady: () => undefined,
+  withdraw: () => undefined,
   next: () => null,
   kept: () => undefined,
   failed: () => undefined,
+  batchOver: () => undefined,
 };

@@ -9,6 +9,7 @@ import type { Refusal } from '../kernel/refusal.js';
 import type { PlanVerdict } from '../store/commit-plan.js';
 import type { Batch } from './batch.js';
 import type { Assignment, ClaimSource } from './claim-source.js';
+import type { PermitRooms } from './permit-rooms.js';
 import { lostStanding } from './session-work.js';
 import type { Work } from './work.js';
 
@@ -20,6 +21,7 @@ export class ClaimWork implements Work {
     private readonly assignment: Assignment,
     private readonly source: ClaimSource,
     private readonly acceptTimeoutMs: number,
+    private readonly rooms: PermitRooms,
     /** A task that was thought to be ready waits for a permit, or its record is damaged. */
     private readonly onMisplaced: (taskId: string, why: 'waits' | 'damaged') => void,
   ) {}
@@ -39,6 +41,8 @@ export class ClaimWork implements Work {
     const { unit } = located;
     const order = readyOrder(unit.draft.record);
     if (order === null || order > assignment.readyOrder) return source.failed(assignment, 'stale');
+    const needs = batch.rules.permitsOf(unit.draft.record.admission);
+    if (!this.rooms.has(needs)) return source.failed(assignment, 'crowded');
     const { sessionId, attachment, worker, sessionTtlMs } = assignment;
     const verdict = judge(unit.draft, {
       kind: 'claim',
@@ -49,6 +53,7 @@ export class ClaimWork implements Work {
       cause: claimCause(worker),
     });
     if (verdict.kind !== 'applied') return source.failed(assignment, 'stale');
+    this.rooms.take(needs);
     unit.reads({ sessionId, attachment, needs: 'live' });
     unit.answer(this, () => source.kept(assignment));
   }

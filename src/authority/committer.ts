@@ -19,18 +19,18 @@ import { DamageReports } from './damage-reports.js';
 import { FollowWork } from './follow-work.js';
 import { tellFollowers } from './followers.js';
 import { type IndexRules, isReady } from './placement-index.js';
+import { PermitRooms } from './permit-rooms.js';
 import type { Publisher } from './publisher.js';
 import type { RecordCache } from './record-cache.js';
 import { commitRefusal, contention, storeRefusal, storeUnavailable, writeDamaged } from './store-refusal.js';
 import { AlignWork, PermitStepWork, UnsettledPermits } from './permit-work.js';
 import type { Unit } from './unit.js';
-import { type Waiting, WaitingWorks } from './waiting-works.js';
+import { type Waiting, WaitingWorks, overloaded } from './waiting-works.js';
 import { MAX_JUDGEMENTS, type Work } from './work.js';
 
 /** Records read for claims before they are judged, and how much of them one batch takes in. */
 const CLAIMS_PER_LOAD = 128;
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
-const OVERLOAD_RETRY_MS = 250;
 
 export interface CommitterOptions {
   readonly store: TaskStore;
@@ -57,12 +57,14 @@ export class Committer {
   private ended = false;
   private claims: ClaimSource = NO_CLAIMS;
   private readonly unsettled: UnsettledPermits;
+  private readonly rooms: PermitRooms;
   private building = false;
   private deferred: (() => void)[] = [];
   private idle: (() => void)[] = [];
 
   constructor(private readonly options: CommitterOptions) {
     this.unsettled = new UnsettledPermits(options.rules.permitLimit);
+    this.rooms = new PermitRooms(options.rules.permitLimit);
     this.damage = new DamageReports(options.clock, options.onDefect);
   }
 
@@ -130,6 +132,8 @@ export class Committer {
       await this.buildAndCommit(taken);
     } finally {
       this.endBuilding();
+      this.rooms.batchOver();
+      this.claims.batchOver();
     }
   }
 
@@ -258,10 +262,11 @@ export class Committer {
   /** The next pairings, as many as there is room for and as are worth one read of records. */
   private pair(batch: Batch, records: BatchRecords, room: number): readonly ClaimWork[] {
     const works: ClaimWork[] = [];
+    const { acceptTimeoutMs } = this.options;
     while (works.length < room && records.missingCount < CLAIMS_PER_LOAD) {
       const assignment = this.claims.next();
       if (assignment === null) break;
-      works.push(new ClaimWork(assignment, this.claims, this.options.acceptTimeoutMs, this.misplaced));
+      works.push(new ClaimWork(assignment, this.claims, acceptTimeoutMs, this.rooms, this.misplaced));
       if (batch.unitOf(assignment.taskId) === undefined) records.need(assignment.taskId);
     }
     return works;
@@ -312,6 +317,8 @@ export class Committer {
         else this.options.cache.committed(commit.record);
         this.options.publisher.publish(commit);
       }
+      for (const room of verdict.rooms ?? []) this.rooms.tell(room);
+      for (const unready of verdict.unready ?? []) this.claims.withdraw(unready);
       for (const ready of verdict.ready ?? []) this.claims.offerReady(ready);
       if (verdict.ready !== undefined) this.claimsWanted = true;
       for (const { onCommitted } of unit.answers) this.guarded(() => onCommitted(commit));
@@ -383,11 +390,4 @@ export class Committer {
       this.options.onDefect(error);
     }
   }
-}
-
-function overloaded(): Refusal {
-  return refuse('OVERLOADED', 'too much is waiting to be committed; retry after the delay given', {
-    resource: 'commits',
-    retry_after_ms: String(OVERLOAD_RETRY_MS),
-  });
 }

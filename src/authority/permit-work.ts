@@ -60,6 +60,8 @@ export class PermitStepWork extends PermitWork implements Work {
 
 /** Tasks that one transaction moves in and out of the lines of a permit. */
 export const PERMIT_MOVES_PER_STEP = 256;
+/** Permits that are gone on with at once: a batch may have a step of each. */
+const STEPS_AT_ONCE = 8;
 
 /**
  * Permits of which a plan could not do all that there was to do: each is gone on with, a step per batch, until a commit
@@ -75,10 +77,11 @@ export class UnsettledPermits {
     for (const name of names) this.names.add(name);
   }
 
-  /** The steps that are to be taken now. */
+  /** The steps that are to be taken now; of more permits than may be gone on with at once, the others come after them. */
   steps(): PermitStepWork[] {
     const works: PermitStepWork[] = [];
     for (const name of this.names) {
+      if (this.underWay.size === STEPS_AT_ONCE) break;
       const limit = this.limitOf(name);
       if (limit === null) this.names.delete(name);
       if (limit === null || this.underWay.has(name)) continue;

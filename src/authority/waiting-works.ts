@@ -2,6 +2,7 @@
  * The works that wait for a batch, in the order in which they are to be judged: what must not wait first, then what a
  * batch put off, then the rest as it came. Bounded in number and in weight; a batch takes a bounded part of it.
  */
+import { type Refusal, refuse } from '../kernel/refusal.js';
 import { MAX_PLANS_PER_BATCH } from '../store/commit-plan.js';
 import type { Work } from './work.js';
 
@@ -12,6 +13,7 @@ export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 export const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** Works judged into one batch; leaves room for the claims that follow from them. */
 const MAX_WORKS_PER_BATCH = MAX_PLANS_PER_BATCH / 2;
+const OVERLOAD_RETRY_MS = 250;
 
 export interface Waiting {
   readonly work: Work;
@@ -75,6 +77,14 @@ export class WaitingWorks {
     this.waitingBytes = 0;
     return all;
   }
+}
+
+/** There is no room for a work. */
+export function overloaded(): Refusal {
+  return refuse('OVERLOADED', 'too much is waiting to be committed; retry after the delay given', {
+    resource: 'commits',
+    retry_after_ms: String(OVERLOAD_RETRY_MS),
+  });
 }
 
 function weightOf(works: readonly Waiting[]): number {

@@ -52,6 +52,10 @@ export class ReadyRoutes implements ClaimSource {
   private readonly damaged: DamagedTasks;
   private readonly pools = new Map<string, Pool>();
   private readonly promised = new Map<Assignment, { window: RouteWindow; session: WorkSession }>();
+  /** By id, ready tasks that the batch in the making cannot take. Null: withdrawn since. */
+  private readonly crowded = new Map<string, { window: RouteWindow; entry: ReadyEntry } | null>();
+  /** The batch in the making failed. */
+  private storeAway = false;
   private paused = false;
   private waking = false;
   private pollTimer: { cancel(): void } | null = null;
@@ -171,6 +175,14 @@ export class ReadyRoutes implements ClaimSource {
     if (window !== null) this.offerTo(window, { taskId, readyOrder });
   }
 
+  withdraw({ taskId, routeKey, readyOrder }: TaskReady): void {
+    if (this.crowded.has(taskId)) this.crowded.set(taskId, null);
+    const window = this.windows.get(routeKey);
+    if (window === undefined) return;
+    window.remove({ taskId, readyOrder });
+    if (window.size === 0) this.sort(window);
+  }
+
   private offerTo(window: RouteWindow, entry: ReadyEntry): void {
     window.offer(entry);
     if (window.size > 0) this.claimable.add(window);
@@ -198,7 +210,9 @@ export class ReadyRoutes implements ClaimSource {
     if (promised === undefined) return;
     this.promised.delete(assignment);
     const { window, session } = promised;
-    if (why === 'damaged') this.damaged.add(assignment.taskId);
+    const { taskId, readyOrder } = assignment;
+    if (why === 'damaged') this.damaged.add(taskId);
+    else if (why === 'crowded') this.crowded.set(taskId, { window, entry: { taskId, readyOrder } });
     else if (why !== 'stale') this.forget(window);
     if (why === 'session' && !session.suspect) {
       session.suspect = true;
@@ -206,7 +220,22 @@ export class ReadyRoutes implements ClaimSource {
     }
     session.unreserve();
     // Not when the store is away: the poll asks it again soon enough.
-    if (why !== 'store') this.wake();
+    if (why === 'store') this.storeAway = true;
+    else if (why !== 'crowded') this.wake();
+  }
+
+  /** Who was in the way of those that it could not take has got the place, or has not. */
+  batchOver(): void {
+    const { storeAway } = this;
+    this.storeAway = false;
+    if (this.crowded.size === 0) return;
+    for (const turnedAway of this.crowded.values()) {
+      if (turnedAway === null) continue;
+      const { window, entry } = turnedAway;
+      this.offerTo(this.windows.get(window.key) ?? this.windowOf(window.key, window.route), entry);
+    }
+    this.crowded.clear();
+    if (!storeAway) this.wake();
   }
 
   kept(assignment: Assignment): void {

@@ -94,6 +94,14 @@ export class RouteWindow {
     if (inside) this.insert(entry);
   }
 
+  /** It is ready no more. One that was moved in the queue since may be missed. */
+  remove({ taskId, readyOrder }: ReadyEntry): void {
+    if (this.loading) this.offeredWhileLoading = this.offeredWhileLoading.filter((entry) => entry.taskId !== taskId);
+    for (let at = this.lastAt(readyOrder); this.entries[at]?.readyOrder === readyOrder && at >= this.head; at--) {
+      if (this.entries[at]?.taskId === taskId) return void this.entries.splice(at, 1);
+    }
+  }
+
   take(): ReadyEntry | null {
     const entry = this.entries[this.head];
     if (entry === undefined) return null;
@@ -133,6 +141,17 @@ export class RouteWindow {
   failLoad(): void {
     this.loading = false;
     this.offeredWhileLoading = [];
+  }
+
+  /** Where the last entry stands that has this place or one before it. */
+  private lastAt(readyOrder: number): number {
+    let [from, to] = [this.head, this.entries.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.entries[middle]?.readyOrder ?? 0) <= readyOrder) from = middle + 1;
+      else to = middle;
+    }
+    return from - 1;
   }
 
   private insert(entry: ReadyEntry): void {

@@ -9,7 +9,7 @@ import type { TaskEvent } from '../kernel/event.js';
 import type { LinkWrite } from './family-rows.js';
 import type { Link } from './history-chain.js';
 import type { OperationWrite, PurgeWrite, TombstoneRepair } from './purge-rows.js';
-import type { PermitWish, PermitWrite, TaskReady } from './permit-rows.js';
+import type { PermitWish, PermitWrite, PermitsMoved } from './permit-rows.js';
 
 export interface CommitPlan {
   /** Records that the decision looked at and that this plan does not write itself. */
@@ -206,15 +206,11 @@ export type PlanVerdict =
    * `firstSequences[i]` is the sequence of the first event of `records[i]`, those of `repairs` behind; the other events
    * follow it one by one. `links[i]` is the link of that write in the hash chain of its task.
    */
-  | {
+  | ({
       readonly kind: 'committed';
       readonly firstSequences: readonly number[];
       readonly links: readonly Link[];
-      /** Tasks that came to be ready by it, having passed their permits, its own and others; absent where there are none. */
-      readonly ready?: readonly TaskReady[];
-      /** Permits that want another step (`PermitsMoved`); absent where there are none. */
-      readonly unsettled?: readonly string[];
-    }
+    } & Partial<PermitsMoved>)
   /** Something the decision read has changed; judge again on fresh records. */
   | { readonly kind: 'conflict'; readonly subject: 'record' | 'session' | 'family'; readonly id: string }
   /** It claims a task though as many run with the permit named as may: it is not claimable now. */

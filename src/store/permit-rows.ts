@@ -80,11 +80,35 @@ export interface TaskReady {
   readonly readyOrder: number;
 }
 
+/** So many more may begin with a permit. */
+export interface PermitRoom {
+  readonly name: string;
+  readonly room: number;
+}
+
 /** What a plan did to permits beside the records that it names. */
 export interface PermitsMoved {
   readonly ready: readonly TaskReady[];
+  /** Who was ready and waits again, since another one took the room. One that is in `ready` too came to be so later. */
+  readonly unready: readonly TaskReady[];
+  /** Of the permits that somebody began or ceased to run with, or that were given another limit. */
+  readonly rooms: readonly PermitRoom[];
   /** Permits of which there is more to do than one plan may; a `limited` step goes on with it. */
   readonly unsettled: readonly string[];
+}
+
+/** Of several writes one after the other; what there is none of is absent. */
+export function movedBy(writes: readonly PermitsMoved[]): Partial<PermitsMoved> {
+  const ready = writes.flatMap((one) => one.ready);
+  const unready = writes.flatMap((one) => one.unready);
+  const rooms = writes.flatMap((one) => one.rooms);
+  const unsettled = writes.flatMap((one) => one.unsettled);
+  return {
+    ...(ready.length === 0 ? {} : { ready }),
+    ...(unready.length === 0 ? {} : { unready }),
+    ...(rooms.length === 0 ? {} : { rooms }),
+    ...(unsettled.length === 0 ? {} : { unsettled }),
+  };
 }
 
 /** A permit that somebody runs with or waits for. */

@@ -6,7 +6,7 @@
  * takes the room, and the surplus of the other lines goes back into line. So a task that nobody serves keeps nobody of
  * another route waiting.
  */
-import type { Alignment, PermitWish, PermitWrite } from './permit-rows.js';
+import type { Alignment, PermitRoom, PermitWish, PermitWrite } from './permit-rows.js';
 
 /** By admission order. */
 type Task = number;
@@ -73,13 +73,15 @@ export interface PermitTables {
   setReady(task: Task, readyOrder: number | null): void;
 }
 
-/** What a plan did: who came to be ready, and of which permits there is more to do than one plan may. */
+/** What a plan did, as `PermitsMoved` says it. */
 export interface PermitChanges {
   readonly ready: readonly PermitPlace[];
+  readonly unready: readonly PermitPlace[];
+  readonly rooms: readonly PermitRoom[];
   readonly unsettled: readonly string[];
 }
 
-const NO_CHANGES: PermitChanges = { ready: [], unsettled: [] };
+const NO_CHANGES: PermitChanges = { ready: [], unready: [], rooms: [], unsettled: [] };
 
 /**
  * Moves in and out of the lines of one permit in one transaction that nobody asked for by name. A claim or an end makes at
@@ -158,6 +160,9 @@ function alignPermits(
     const passed = row.state === 'passed';
     turn.move(task, { ...row, readyOrder }, inLine ? 'to_come' : passed ? 'passed' : 'waiting', row);
     inLine ||= !passed;
+    // Ready, and no claim of it can be kept: nobody is to be told of it again before there is room.
+    const count = tables.countOf(name);
+    if (passed && count !== null && count.running >= count.limit) turn.touch(name);
   }
   if (inLine) turn.wait(task);
   else if (needs.length > 0) turn.ready(task, readyOrder);
@@ -181,7 +186,8 @@ function dissolvePermit(tables: PermitTables, name: string, most: number): Permi
     const row = tables.rowsOf(task).find((one) => one.name === name);
     if (row === undefined) continue;
     turn.leave(task, row);
-    if (row.state === 'waiting') turn.goOn(task, row);
+    // Of one that was set aside nobody would ever recall that it is to be in line, once no permit names it.
+    if (row.state === 'waiting' || row.state === 'aside') turn.goOn(task, row);
   }
   return turn.settle();
 }
@@ -218,6 +224,8 @@ class Turn {
   /** By name, the lines that somebody came to or left; null: all of them, since there is more room or less. */
   private readonly touched = new Map<string, Set<Route> | null>();
   private readonly becameReady = new Map<Task, number>();
+  private readonly unready = new Map<Task, number>();
+  private readonly rooms: PermitRoom[] = [];
   private readonly unsettled: string[] = [];
 
   constructor(
@@ -261,6 +269,7 @@ class Turn {
   ready(task: Task, readyOrder: number): void {
     this.tables.setReady(task, readyOrder);
     this.becameReady.set(task, readyOrder);
+    this.unready.delete(task);
   }
 
   /** It is past this permit: it stands in line for the next, or is ready. */
@@ -281,10 +290,10 @@ class Turn {
       this.touched.delete(name);
       this.tables.forgetUnused(name);
     }
-    const ready = [...this.becameReady].map(([task, readyOrder]) => ({ task, readyOrder }));
+    const ready = placesOf(this.becameReady);
     // Whoever tells workers of them tells of the first one first: nobody is passed over for ever for its route.
     ready.sort((one, other) => (comesBefore(one, other) ? -1 : 1));
-    return { ready, unsettled: this.unsettled };
+    return { ready, unready: placesOf(this.unready), rooms: this.rooms, unsettled: this.unsettled };
   }
 
   private settleName(name: string): void {
@@ -296,7 +305,12 @@ class Turn {
     let left = most;
     for (const route of touched ?? tables.linesBeyond(name, room, most))
       left = this.settleLine(name, route, room, left);
-    if (touched !== null) return;
+    if (touched !== null) {
+      // No moves are left: whether there was more to do than that, the next step finds.
+      if (left === 0) this.unsettled.push(name);
+      return;
+    }
+    this.rooms.push({ name, room });
     for (const route of tables.linesShort(name, room, most)) left = this.settleLine(name, route, room, left);
     const open = tables.linesBeyond(name, room, 1).length + tables.linesShort(name, room, 1).length;
     // Where nothing could be moved the counts are wrong: another step would move nothing either.
@@ -322,9 +336,11 @@ class Turn {
   }
 
   /** It waits again, and leaves the lines of later names. */
-  private putBack({ task }: PermitPlace, name: string): void {
+  private putBack({ task, readyOrder }: PermitPlace, name: string): void {
+    const rows = this.tables.rowsOf(task);
+    if (rows.every(({ state }) => state === 'passed')) this.unready.set(task, readyOrder);
     this.wait(task);
-    for (const row of this.tables.rowsOf(task)) {
+    for (const row of rows) {
       if (row.name === name) this.move(task, row, 'waiting');
       else if (row.name > name && row.state !== 'to_come') this.move(task, row, 'to_come');
     }
@@ -347,6 +363,10 @@ class Turn {
     if (lines === undefined) this.touched.set(name, new Set([route]));
     else lines.add(route);
   }
+}
+
+function placesOf(places: ReadonlyMap<Task, number>): PermitPlace[] {
+  return [...places].map(([task, readyOrder]) => ({ task, readyOrder }));
 }
 
 function inOrder(rows: readonly PermitRow[]): readonly PermitRow[] {

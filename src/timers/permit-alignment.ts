@@ -10,6 +10,11 @@ import type { PermitState, PermitStep } from '../store/permit-rows.js';
 import { StoreError } from '../store/store-error.js';
 
 const STATES_PER_PAGE = 256;
+/**
+ * The first step of a permit: those of a page are taken at once, and share a transaction. What is left of one is gone on
+ * with by itself, in larger ones.
+ */
+const MOVES_AT_FIRST = 8;
 const TASKS_PER_PAGE = 256;
 /** What could not be read or written is tried again this much later. */
 const RETRY_MS = 1_000;
@@ -66,10 +71,13 @@ export class PermitAlignment {
       const page: readonly PermitState[] = await this.authority.store.permits(after, STATES_PER_PAGE);
       for (const state of page) {
         if (this.stopped) return true;
-        if (!(await this.alignOne(state))) all = false;
+        if (state.aside && !(await this.recall(state))) all = false;
         after = state.name;
       }
-      if (this.stopped || page.length < STATES_PER_PAGE) return all;
+      if (this.stopped) return true;
+      const done = await Promise.all(page.map((state) => this.alignOne(state)));
+      all &&= done.every((one) => one);
+      if (page.length < STATES_PER_PAGE) return all;
     }
   }
 
@@ -88,15 +96,17 @@ export class PermitAlignment {
     }
   }
 
-  private async alignOne(state: PermitState): Promise<boolean> {
-    const { name, queued, settled } = state;
+  /** What could not be read before this start may be readable now; what still is damaged is set aside by its next claim. */
+  private recall({ name }: PermitState): Promise<boolean> {
+    return this.take({ kind: 'recalled', name, most: PERMIT_MOVES_PER_STEP });
+  }
+
+  private async alignOne({ name, limit: known, queued, settled, aside }: PermitState): Promise<boolean> {
     const limit = permitLimit(name, this.rules);
     if (limit === null) return true;
-    // What could not be read before this start may be readable now; what still is damaged is set aside by its next claim.
-    if (state.aside && !(await this.take({ kind: 'recalled', name, most: PERMIT_MOVES_PER_STEP }))) return false;
-    // Where nobody queues, the next who needs it brings its limit along.
-    if (!queued || (settled && limit === state.limit)) return true;
-    return this.take({ kind: 'limited', name, limit, most: PERMIT_MOVES_PER_STEP });
+    // Where nobody queues, the next who needs it brings its limit along. Who was recalled queues since.
+    if (!aside && (!queued || (settled && limit === known))) return true;
+    return this.take({ kind: 'limited', name, limit, most: MOVES_AT_FIRST });
   }
 
   private async take(step: PermitStep): Promise<boolean> {

@@ -74,6 +74,7 @@ export function permitContract(store: StoreSource): void {
         firstSequences: [1],
         links: LINK,
         ready: [{ taskId: idOf(one), routeKey: ROUTE, readyOrder: NOW }],
+        rooms: [{ name: KEY, room: 1 }],
       },
       { kind: 'committed', firstSequences: [2], links: LINK },
     ]);

@@ -9,6 +9,7 @@ import { eventContract } from './event-contract.js';
 import { familyContract } from './family-contract.js';
 import { purgeContract } from './purge-contract.js';
 import { permitContract } from './permit-contract.js';
+import { permitSurplusContract } from './permit-surplus-contract.js';
 import { readContract } from './read-contract.js';
 import { goneSessionsContract } from './gone-sessions-contract.js';
 import { sessionContract } from './session-contract.js';
@@ -20,6 +21,7 @@ const CONTRACT: Readonly<Record<string, (store: StoreSource) => void>> = {
   'write skew': skewContract,
   families: familyContract,
   permits: permitContract,
+  'permits of many lines': permitSurplusContract,
   sessions: sessionContract,
   'sessions that are gone': goneSessionsContract,
   reads: readContract,

@@ -51,6 +51,20 @@ describe('a window', () => {
     expect(window.wantsLoad).toBe(true);
   });
 
+  it('lets go of one that is ready no more, wherever it stands, and of no other', () => {
+    const window = loaded([entry(0), entry(1), entry(2), entry(2, 'equal'), entry(2, 'last'), entry(3)], true);
+    expect(window.take()?.taskId).toBe('t0');
+    for (const gone of [entry(2, 'equal'), entry(3), entry(0), entry(1, 'nobody'), entry(9)]) window.remove(gone);
+    expect(window.size).toBe(3);
+    window.remove(entry(1));
+    expect(taken(window)).toEqual(['t2', 'last']);
+    window.beginLoad();
+    for (const offered of [entry(1), entry(2)]) window.offer(offered);
+    window.remove(entry(1));
+    window.endLoad([], true, 0);
+    expect(taken(window)).toEqual(['t2']);
+  });
+
   it('keeps what is offered while it is being filled, and knows what it was told twice', () => {
     const window = new RouteWindow('key', ROUTE);
     window.beginLoad();

@@ -7,6 +7,7 @@ import { ClaimWork } from '../../src/authority/claim-work.js';
 import { propagationOf } from '../../src/authority/family-links.js';
 import { FollowWork, type Follow, type Followed } from '../../src/authority/follow-work.js';
 import { IntentWork, type IntentAnswer, type IntentRequest } from '../../src/authority/intent-work.js';
+import { PermitRooms } from '../../src/authority/permit-rooms.js';
 import { PLAIN_RULES } from '../../src/authority/placement-index.js';
 import { PropagatedWork } from '../../src/authority/propagated-work.js';
 import { ReportWork, type ReportOutcome, type ReportRequest } from '../../src/authority/report-work.js';
@@ -105,7 +106,7 @@ function workOf(view: ModelStore, wish: Wish, say: (answer: Answer) => void): Wo
       const order = record === undefined ? null : readyOrder(record);
       return order === null
         ? null
-        : new ClaimWork(assignmentOf(wish, order), NO_CLAIMS, ACCEPT_TIMEOUT_MS, alignNothing);
+        : new ClaimWork(assignmentOf(wish, order), NO_CLAIMS, ACCEPT_TIMEOUT_MS, NO_ROOMS, alignNothing);
     }
     case 'report':
       return new ReportWork(wish.request, (answer) => say({ kind: 'report', answer }));
@@ -120,6 +121,7 @@ function workOf(view: ModelStore, wish: Wish, say: (answer: Answer) => void): Wo
 
 const ACCEPT_TIMEOUT_MS = 5_000;
 /** Nothing needs a permit in these worlds. */
+const NO_ROOMS = new PermitRooms(() => null);
 const alignNothing = (): void => undefined;
 const SESSION_TTL_MS = 30_000;
 

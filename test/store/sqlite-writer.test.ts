@@ -79,8 +79,8 @@ describe('the writer', () => {
     expect(commit(...batch)).toMatchObject({
       lost: [],
       permits: [
-        [0, { ready: [{ taskId: waiter }], unsettled: [] }],
-        [1, { ready: [{}], unsettled: [] }],
+        [0, { ready: [{ taskId: waiter }], rooms: [{ room: 1 }] }],
+        [1, { ready: [{}] }],
       ],
     });
   });

@@ -1,6 +1,5 @@
 /**
- * Permits in the memory store: who runs with each, who stands in which line for it, and how many do, as maps. Finding the
- * first in a line looks at all of it.
+ * Permits in the memory store: who runs with each, who stands in which line for it, and how many do, as maps.
  */
 import type { PermitState, PermitWish, PermitWrite } from '../permit-rows.js';
 import {
@@ -13,12 +12,15 @@ import {
   applyPermitWrite,
   missingPermit,
 } from '../permit-rules.js';
+import { MemoryLines } from './memory-lines.js';
 
 interface Permit {
   limit: number;
   running: number;
   /** By admission order. */
   readonly rows: Map<number, PermitRow>;
+  /** The same rows, in order. */
+  readonly places: MemoryLines;
   /** By route. */
   readonly lines: Map<number, LineCount>;
 }
@@ -47,21 +49,27 @@ export class MemoryPermits implements PermitTables {
     return names.slice(0, limit).flatMap((name) => {
       const permit = this.permits.get(name);
       if (permit === undefined) return [];
-      const { limit: most, running, lines, rows } = permit;
+      const { limit: most, running, lines, places } = permit;
       const room = Math.max(most - running, 0);
       const settled = this.linesBeyond(name, room, 1).length + this.linesShort(name, room, 1).length === 0;
-      const aside = [...rows.values()].some(({ state }) => state === 'aside');
-      return [{ name, limit: most, running, queued: lines.size > 0, settled, aside }];
+      return [{ name, limit: most, running, queued: lines.size > 0, settled, aside: places.isAnybody('aside') }];
     });
   }
 
   holdersOf(name: string): number[] {
-    return this.places(name, 'running').map(({ task }) => task);
+    return (
+      this.permits
+        .get(name)
+        ?.places.all('running')
+        .map(({ task }) => task) ?? []
+    );
   }
 
   ahead({ name, route, readyOrder }: PermitRow, task: number): number {
-    const line = [...this.places(name, 'passed', route), ...this.places(name, 'waiting', route)];
-    return line.filter((one) => comparePlaces(one, { task, readyOrder }) < 0).length;
+    const places = this.permits.get(name)?.places;
+    if (places === undefined) return 0;
+    const place = { task, readyOrder };
+    return places.ahead('passed', route, place) + places.ahead('waiting', route, place);
   }
 
   rowsOf(task: number): readonly PermitRow[] {
@@ -69,13 +77,20 @@ export class MemoryPermits implements PermitTables {
   }
 
   put(task: number, row: PermitRow): void {
-    this.permits.get(row.name)?.rows.set(task, row);
+    const permit = this.permits.get(row.name);
+    const before = permit?.rows.get(task);
+    if (before !== undefined) permit?.places.remove(task, before);
+    permit?.rows.set(task, row);
+    permit?.places.add(task, row);
     const names = this.namesOf.get(task) ?? new Set<string>();
     this.namesOf.set(task, names.add(row.name));
   }
 
   remove(task: number, name: string): void {
-    this.permits.get(name)?.rows.delete(task);
+    const permit = this.permits.get(name);
+    const row = permit?.rows.get(task);
+    if (row !== undefined) permit?.places.remove(task, row);
+    permit?.rows.delete(task);
     this.namesOf.get(task)?.delete(name);
     if (this.namesOf.get(task)?.size === 0) this.namesOf.delete(task);
   }
@@ -86,8 +101,10 @@ export class MemoryPermits implements PermitTables {
 
   setLimit(name: string, limit: number): void {
     const known = this.permits.get(name);
-    if (known === undefined) this.permits.set(name, { limit, running: 0, rows: new Map(), lines: new Map() });
-    else known.limit = limit;
+    if (known !== undefined) known.limit = limit;
+    else {
+      this.permits.set(name, { limit, running: 0, rows: new Map(), places: new MemoryLines(), lines: new Map() });
+    }
   }
 
   addRunning(name: string, change: number): void {
@@ -116,11 +133,11 @@ export class MemoryPermits implements PermitTables {
   }
 
   firstWaiting(name: string, route: number): PermitPlace | null {
-    return this.places(name, 'waiting', route)[0] ?? null;
+    return this.permits.get(name)?.places.first('waiting', route) ?? null;
   }
 
   lastPassed(name: string, route: number): PermitPlace | null {
-    return this.places(name, 'passed', route).at(-1) ?? null;
+    return this.permits.get(name)?.places.last('passed', route) ?? null;
   }
 
   tasksOf(name: string, limit: number, state?: PermitRowState): readonly number[] {
@@ -136,12 +153,11 @@ export class MemoryPermits implements PermitTables {
   recount(name: string): void {
     const permit = this.permits.get(name);
     if (permit === undefined) return;
-    permit.running = this.places(name, 'running').length;
-    permit.lines.clear();
-    for (const { state, route } of permit.rows.values()) {
-      if (state === 'passed') this.addToLine(name, route, { passed: 1, waiting: 0 });
-      if (state === 'waiting') this.addToLine(name, route, { passed: 0, waiting: 1 });
-    }
+    const { places, lines } = permit;
+    permit.running = places.all('running').length;
+    lines.clear();
+    for (const [route, passed] of places.counts('passed')) this.addToLine(name, route, { passed, waiting: 0 });
+    for (const [route, waiting] of places.counts('waiting')) this.addToLine(name, route, { passed: 0, waiting });
   }
 
   /** A row here is always of a permit that there is. */
@@ -157,18 +173,6 @@ export class MemoryPermits implements PermitTables {
     const lines = [...(this.permits.get(name)?.lines ?? [])].filter(([, line]) => wanted(line));
     return lines.map(([route]) => route).slice(0, most);
   }
-
-  /** In order. */
-  private places(name: string, state: PermitRowState, route?: number): PermitPlace[] {
-    return [...(this.permits.get(name)?.rows ?? [])]
-      .filter(([, row]) => row.state === state && (route === undefined || row.route === route))
-      .map(([task, { readyOrder }]) => ({ task, readyOrder }))
-      .sort(comparePlaces);
-  }
 }
 
 const EMPTY_LINE: LineCount = { passed: 0, waiting: 0 };
-
-function comparePlaces(left: PermitPlace, right: PermitPlace): number {
-  return left.readyOrder - right.readyOrder || left.task - right.task;
-}

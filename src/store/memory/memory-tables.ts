@@ -24,7 +24,15 @@ import { type HistoryRow, eventsOfRow } from '../stored-row.js';
 import type { PurgedTask, StoredEvent } from '../task-store.js';
 import { deepFreeze } from '../../lib/deep-freeze.js';
 import type { PermitWait } from '../../kernel/permits.js';
-import { MAX_AHEAD_COUNTED, MAX_HOLDERS_NAMED, type PermitWrite, type TaskReady } from '../permit-rows.js';
+import {
+  MAX_AHEAD_COUNTED,
+  MAX_HOLDERS_NAMED,
+  type PermitWrite,
+  type PermitsMoved,
+  type TaskReady,
+  movedBy,
+} from '../permit-rows.js';
+import type { PermitPlace } from '../permit-rules.js';
 import { MemoryFamily } from './memory-family.js';
 import { MemoryPermits } from './memory-permits.js';
 import { MemorySessions } from './memory-sessions.js';
@@ -203,16 +211,17 @@ export class MemoryTables {
   }
 
   /** What a verdict tells of it. */
-  writePermits(writes: readonly PermitWrite[]): { ready?: TaskReady[]; unsettled?: string[] } {
-    const moved = writes.map((write) => this.permits.write(write));
-    const ready = moved.flatMap((one) =>
-      one.ready.map(({ task, readyOrder }) => {
-        const { taskId = '', routeKey = '' } = this.byOrder[task - 1] ?? {};
-        return { taskId, routeKey, readyOrder };
+  writePermits(writes: readonly PermitWrite[]): Partial<PermitsMoved> {
+    const taskAt = ({ task, readyOrder }: PermitPlace): TaskReady => {
+      const { taskId = '', routeKey = '' } = this.byOrder[task - 1] ?? {};
+      return { taskId, routeKey, readyOrder };
+    };
+    return movedBy(
+      writes.map((write) => {
+        const { ready, unready, ...others } = this.permits.write(write);
+        return { ready: ready.map(taskAt), unready: unready.map(taskAt), ...others };
       }),
     );
-    const unsettled = moved.flatMap((one) => one.unsettled);
-    return { ...(ready.length === 0 ? {} : { ready }), ...(unsettled.length === 0 ? {} : { unsettled }) };
   }
 
   permitWait(taskId: string): PermitWait | null {

@@ -250,7 +250,7 @@ export interface BatchReply {
   /** Of every record written, one after the other: one text is cheap to clone. */
   readonly links: string;
   /** By plan: what it did to permits. */
-  readonly permits: readonly (readonly [number, PermitsMoved])[];
+  readonly permits: readonly (readonly [number, Partial<PermitsMoved>])[];
 }
 
 const LINK_DIGITS = 64;
@@ -276,12 +276,6 @@ export function verdictsOf(plans: readonly CommitPlan[], reply: BatchReply): rea
     };
     for (const { events } of plan.records) written(events.length);
     for (let n = plan.repairs?.length ?? 0; n > 0; n--) written(1);
-    return {
-      kind: 'committed',
-      firstSequences,
-      links,
-      ...(moved === undefined || moved.ready.length === 0 ? {} : { ready: moved.ready }),
-      ...(moved === undefined || moved.unsettled.length === 0 ? {} : { unsettled: moved.unsettled }),
-    };
+    return { kind: 'committed', firstSequences, links, ...moved };
   });
 }

@@ -44,8 +44,9 @@ export class PermitTables implements Tables {
 
   write(write: PermitWrite): PermitsMoved {
     const taskOf = (taskId: string): number | null => this.tasks.get(taskId)?.order ?? null;
-    const { ready, unsettled } = applyPermitWrite(this, taskOf, write);
-    return { ready: ready.flatMap((place) => this.readyTask(place)), unsettled };
+    const { ready, unready, ...others } = applyPermitWrite(this, taskOf, write);
+    const taskAt = (place: PermitPlace): TaskReady[] => this.taskAt(place);
+    return { ready: ready.flatMap(taskAt), unready: unready.flatMap(taskAt), ...others };
   }
 
   /** In the order of their names, after the one given. */
@@ -170,7 +171,7 @@ export class PermitTables implements Tables {
     this.statements.setReady.run(readyOrder, task);
   }
 
-  private readyTask({ task, readyOrder }: PermitPlace): TaskReady[] {
+  private taskAt({ task, readyOrder }: PermitPlace): TaskReady[] {
     const row = this.statements.nameAndRoute.get(task);
     return row === undefined ? [] : [{ taskId: row[0], routeKey: row[1], readyOrder }];
   }

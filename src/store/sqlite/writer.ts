@@ -6,7 +6,7 @@
 import Database from 'better-sqlite3';
 import { MAX_DIAGNOSTICS_PER_EPOCH, type PlanVerdict } from '../commit-plan.js';
 import { HistoryChain } from '../history-chain.js';
-import type { PermitsMoved, TaskReady } from '../permit-rows.js';
+import { type PermitsMoved, movedBy } from '../permit-rows.js';
 import { countedAtEnd, sessionHolds } from '../session-guards.js';
 import { StoreError } from '../store-error.js';
 import {
@@ -56,9 +56,8 @@ export class Writer {
   private readonly check: PlanCheck;
   /** The plan that is being written; null when none is. */
   private inHand: number | null = null;
-  /** What the plan that is being written has made ready. */
-  private ready: TaskReady[] = [];
-  private unsettled: string[] = [];
+  /** What the plan that is being written has done to permits. */
+  private moved: PermitsMoved[] = [];
 
   constructor(
     private readonly db: Database.Database,
@@ -102,17 +101,15 @@ export class Writer {
     this.links = '';
     this.tasks.batch += 1;
     const lost: [number, Lost][] = [];
-    const permits: [number, PermitsMoved][] = [];
+    const permits: [number, Partial<PermitsMoved>][] = [];
     const firstSequence = this.counters.beginBatch();
     let index = 0;
     for (const plan of decodeBatch(message)) {
       this.inHand = index;
-      this.ready = [];
-      this.unsettled = [];
+      this.moved = [];
       const verdict = dropped.get(index) ?? this.write(plan);
       if (verdict !== null) lost.push([index, verdict]);
-      const { ready, unsettled } = this;
-      if (ready.length + unsettled.length > 0) permits.push([index, { ready, unsettled }]);
+      if (this.moved.length > 0) permits.push([index, movedBy(this.moved)]);
       index += 1;
     }
     this.inHand = null;
@@ -257,11 +254,7 @@ export class Writer {
     for (const repair of rare.repairs) {
       this.appendHistory(this.repairs.write(repair, this.routeId(repair.routeKey)), repair, null);
     }
-    for (const write of rare.permits) {
-      const { ready, unsettled } = this.permits.write(write);
-      this.ready.push(...ready);
-      this.unsettled.push(...unsettled);
-    }
+    for (const write of rare.permits) this.moved.push(this.permits.write(write));
     for (const { taskId, epoch, at, text } of rare.diagnostics) {
       const task = this.tasks.get(taskId);
       if (task === null) continue;
